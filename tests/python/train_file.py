@@ -3,7 +3,7 @@
 ree.export_training by ree-run train on each device, by one process and by several, and interrupted and continued. All
 must end with the same bits of all parameters. Losses and time per step stand beside eager PyTorch's.
 
-    PYTHONPATH=build/python tests/python/train_file.py --ree-run build/ree-run [--steps N] [--model stories] [--portable] [--vulkan]
+    PYTHONPATH=build/python tests/python/train_file.py --ree-run build/ree-run [--steps N] [--model stories] [--portable] [--vulkan] [--emulator FILE]
 
 Two models: a convolutional network on pictures, and a language model of the shape of tools/sample/stories, from
 scratch, with AdamW. Batches of 59 and 29 samples, which 2, 3 and 4 ranks cannot divide evenly. Needs torch 2.5 or later
@@ -13,6 +13,7 @@ import argparse
 import copy
 import hashlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -129,13 +130,14 @@ class Runs:
         self._call = [step, "--data", data, "--in-order", "--json", "--stats"]
         self._folder, self._names = folder, names
 
-    def run(self, n_ranks, n_steps, *arguments, resume=None):
+    def run(self, n_ranks, n_steps, *arguments, resume=None, env=None):
         """Returns the digest of the parameters, the losses, and the report."""
         end, losses = self._folder / "end.safetensors", self._folder / "losses.csv"
         call = ["train", *self._call, "--steps", n_steps, "--checkpoint", end, "--losses", losses, *arguments]
         call += ["--resume", resume] if resume else []
         command = mpi.command(args.ree_run, (n_ranks, call)) if n_ranks > 1 else [args.ree_run, *map(str, call)]
-        done = subprocess.run(list(map(str, command)), env=mpi.ENVIRONMENT if n_ranks > 1 else None, capture_output=True, text=True)
+        done = subprocess.run(list(map(str, command)), env={**(mpi.ENVIRONMENT if n_ranks > 1 else os.environ), **(env or {})},
+                              capture_output=True, text=True)
         if not check(done.returncode == 0, f"{n_ranks} ranks {arguments}: {done.stderr}"):
             return None, [], {}
         states, _ = steps.read_safetensors(end)
@@ -184,6 +186,11 @@ def train(label, kind, folder):
         print(f"{label:9} {way:16} {report.get('seconds_per_step', 0) * 1e3:7.1f} ms a step  {hashes[way][:16]}"
               f"{f'  largest share {largest:.2f}/{n}' if shares else ''}", flush=True)
         check(found == compiled_losses, f"{label}, {way}: the losses are not those of torch.compile")
+    if args.emulator:
+        few = {way: runs.run(1, 3, *options, env={"REE_CUDA_DRIVER": str(args.emulator)})[0]
+               for way, options in (("cpu", []), ("cuda", ["--device", "cuda"]))}
+        check(len(set(few.values())) == 1, f"{label}, 3 steps: {few}")
+        print(f"{label:9} CUDA, emulated: 3 steps have the same bits", flush=True)
     runs.run(3, args.steps * 2 // 5)
     hashes["continued"], _, _ = runs.run(2, args.steps, resume=runs.checkpoint())
     check(len(set(hashes.values())) == 1, f"{label}: {hashes}")
@@ -201,6 +208,7 @@ parser.add_argument("--ree-run", required=True)
 parser.add_argument("--steps", type=int, default=200)
 parser.add_argument("--model", choices=("pictures", "stories"))
 parser.add_argument("--portable", action="store_true", help="also with the CPU's portable kernels")
+parser.add_argument("--emulator", type=pathlib.Path, help="also on CUDA's emulator: build/tests/cuda/libcuda-emulator.so")
 parser.add_argument("--vulkan", action="store_true", help="also on the first Vulkan device")
 args = parser.parse_args()
 mpi.need_mpi(args.ree_run)

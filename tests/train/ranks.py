@@ -2,7 +2,7 @@
 """ree-run train on several ranks: states and losses are those of one process, whatever the number of ranks. Every operator
 through which samples are followed; continued trainings, receipts; what is refused.
 
-    tests/train/ranks.py --ree-run build/ree-run --train-share build/tests/train/train_share [--device vulkan]
+    tests/train/ranks.py --ree-run build/ree-run --train-share build/tests/train/train_share [--device vulkan|cuda]
 """
 import concurrent.futures
 import hashlib

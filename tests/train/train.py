@@ -2,7 +2,7 @@
 """ree-run train: the steps that ree.export_training wrote have the recorded states on every device; order of samples,
 states and losses are those that single runs of the step give; interruption and resumption; result files.
 
-    tests/train/train.py --ree-run build/ree-run [--device vulkan]
+    tests/train/train.py --ree-run build/ree-run [--device vulkan|cuda]
 """
 import hashlib
 import json
