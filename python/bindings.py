@@ -24,9 +24,10 @@ CONST_ARRAY = re.compile(r"^(struct \w+ {\n(?:[^}]*\n)?) *const [\w ]+\(\*\w+\)\
 
 
 def preprocessed(source, compiler, *options):
-    """Returns ree.h after the preprocessor. Without __GNUC__ its attributes are empty."""
+    """Returns ree.h, and bench.h, which it does not include, after the preprocessor. Without __GNUC__ their attributes
+    are empty."""
     return subprocess.run([*compiler, "-E", *options, "-U__GNUC__", "-nostdinc", "-I", str(HERE / "headers"),
-                           "-I", str(source), "-x", "c", str(source / "ree.h")],
+                           "-I", str(source), "-include", str(source / "ree" / "bench.h"), "-x", "c", str(source / "ree.h")],
                           check=True, stdout=subprocess.PIPE, text=True).stdout
 
 

@@ -1,5 +1,6 @@
 // The part of ree._ree that is written by hand; cffi generates the rest around it.
 #include "ree.h"
+#include "ree/bench.h"
 
 #include <time.h>
 

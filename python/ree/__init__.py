@@ -13,6 +13,7 @@ from ree.decoding import Decoding, Sequence
 from ree.device import Device, DeviceListing, Fact, devices
 from ree.errors import (Cancelled, DeviceError, Error, InternalError, InvalidError, IOFailure, NotFoundError,
                         OutOfMemoryError, UnavailableError, UnsupportedError)
+from ree.explanation import DispatchCost, Explanation, GraphCost, explain
 from ree.generator import Generation, Generator, Stream, generate
 from ree.model import Model, Port, export
 from ree.receipt import Check, Finding, Receipt, ReceiptDifference, Verification, create_key
@@ -28,8 +29,9 @@ __version__ = _ffi.string(_lib.ree_version()).decode()
 numerics = _ffi.string(_lib.ree_numerics_version()).decode()  # the version of the output bits
 
 __all__ = ["Cancelled", "Check", "Comparison", "CompileOptions", "Decoding", "Device", "DeviceError", "DeviceListing",
-           "Error", "Fact", "Finding", "Generation", "Generator", "IOFailure", "InternalError", "InvalidError",
+           "DispatchCost", "Error", "Explanation", "Fact", "Finding", "Generation", "Generator", "GraphCost",
+           "IOFailure", "InternalError", "InvalidError",
            "Model", "NotFoundError", "OutOfMemoryError", "Port", "Receipt", "ReceiptDifference", "Recording",
            "Sequence", "Session", "Stage", "Stream", "Tokenizer", "Trace", "TraceDiff", "UnavailableError",
            "UnsupportedError", "Verification", "chat_families", "compare", "convert", "create_key", "devices", "diff",
-           "export", "export_training", "generate", "last_traces", "numerics", "sha256"]
+           "explain", "export", "export_training", "generate", "last_traces", "numerics", "sha256"]

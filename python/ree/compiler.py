@@ -2,6 +2,7 @@
 
 PyTorch's AOTAutograd gives graphs of functional operators; ree.lowering makes an ONNX model of each, which a
 ree.Session runs."""
+import contextlib
 import sys
 import threading
 import warnings
@@ -69,6 +70,8 @@ class CompiledGraph:
         if runs:
             self.session = Session(Model(lowered.model, on_pass=self._note), device, on_program=self._note)
 
+    kept = None  # a dict from graphs to their last inputs by name, while kept_inputs is used
+
     def _note(self, name, text):
         self.stages.append(Stage(f"{self.kind}: {name}", text))
 
@@ -77,6 +80,8 @@ class CompiledGraph:
                   for name, value in zip(self._inputs, args) if name is not None}
         if self._n_random:
             values["random.seed"], values["random.step"] = _draw()
+        if CompiledGraph.kept is not None:
+            CompiledGraph.kept[self] = values
         made = self.session.run(values) if self.session else {}
         for name, message in self._asserted:
             if not bool(made[name]):
@@ -180,6 +185,16 @@ def _graphs_of_caller():
             return caller.__dict__.setdefault("ree_graphs", [])
         frame = frame.f_back
     return []
+
+
+@contextlib.contextmanager
+def kept_inputs():
+    """A context in which each CompiledGraph that runs is a key of a dict, with its inputs by name."""
+    CompiledGraph.kept = {}
+    try:
+        yield CompiledGraph.kept
+    finally:
+        CompiledGraph.kept = None
 
 
 def graphs_of(function):

@@ -50,7 +50,7 @@ class ConvertedModule(torch.nn.Module):
 
     def forward(self, *args, **kwargs):
         """Runs the model once."""
-        values = self._by_name(args, kwargs) if self._structure is None else self._by_structure(args, kwargs)
+        values = self.values_of(args, kwargs)
         tensors = [value for value in values.values() if isinstance(value, torch.Tensor)]
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             raise UnsupportedError("an input requires a gradient, and a converted module computes none: call it "
@@ -63,6 +63,10 @@ class ConvertedModule(torch.nn.Module):
         rest = iter(outputs)
         leaves = [value if is_constant else next(rest) for is_constant, value in self._structure.constants]
         return pytree.tree_unflatten(leaves, self._structure.outputs)
+
+    def values_of(self, args, kwargs):
+        """The values of a call, by the names of the model's inputs."""
+        return self._by_name(args, kwargs) if self._structure is None else self._by_structure(args, kwargs)
 
     def _by_name(self, args, kwargs):
         if len(args) > len(self._names):

@@ -394,6 +394,20 @@ def test_last_traces():
     check("forward: lowered" in names and "backward: lowered" in names, f"{names}")
 
 
+def test_explain():
+    torch._dynamo.reset()
+    function, x = compiled(torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))), leaf(5, 8)
+    made = ree.explain(function, x, runs=1)
+    check([graph.name for graph in made.graphs] == ["forward"] and made.graphs[0].dispatches, f"{made.graphs}")
+    torch._dynamo.reset()
+    loss = compiled(lambda a: (torch.nn.functional.linear(a, weight).relu() ** 2).sum())
+    weight = leaf(3, 8).requires_grad_()
+    made = ree.explain(loss, x, runs=1)
+    check([graph.name for graph in made.graphs] == ["forward", "backward"], f"{[graph.name for graph in made.graphs]}")
+    check(all(cost.seconds >= 0 for graph in made.graphs for cost in graph.dispatches), f"{made}")
+    check("<svg" in made.html and "matmul" in str(made), str(made))
+
+
 def test_random():
     x = torch.ones(50, 40)
     torch._dynamo.reset()

@@ -198,7 +198,7 @@ def train(label, kind, folder):
     difference = max((a - b).detach().abs().max().item() for a, b in zip(eager.parameters(), compiled.parameters()))
     print(f"{label:9} {'eager PyTorch':16} {seconds * 1e3:7.1f} ms a step  loss {losses[0]:.4f} to {losses[-1]:.4f}; largest "
           f"difference of a loss {largest:.1e}, of a parameter {difference:.1e}", flush=True)
-    check(args.steps < 100 or losses[-1] < 0.8 * losses[0] and compiled_losses[-1] < 0.8 * losses[0], f"{label} learns nothing")
+    check(args.steps < 100 or losses[-1] < 0.9 * losses[0] and compiled_losses[-1] < 0.9 * losses[0], f"{label} learns nothing")
     # Differences grow from step to step, because AdamW divides small gradients by their size.
     check(largest < 0.05 * losses[0], f"{label}: a loss differs by {largest} from eager PyTorch's")
 
