@@ -21,7 +21,6 @@ enum ree_status ree_builder_begin(struct ree_share_builder *b, struct ree_share_
         if (!graph->opsets[i].domain) return ree_no_memory(b->err);
     }
     b->part = part;
-    b->nodes_capacity = 0;
     return REE_OK;
 }
 
@@ -205,7 +204,7 @@ static enum ree_status new_slot(struct ree_share_builder *b, size_t *out) {
     size_t *uses = grow(&share->arena, share->last_use, share->n_slots, sizeof *uses);
     if (!uses) return ree_no_memory(b->err);
     share->last_use = uses;
-    share->last_use[share->n_slots] = 0;
+    share->last_use[share->n_slots] = b->part_index;
     *out = share->n_slots++;
     return REE_OK;
 }

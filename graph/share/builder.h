@@ -21,11 +21,8 @@ struct ree_share_builder {
     struct ree_divide *d;
     struct ree_share *share;
     struct ree_placed *placed[REE_N_FORMS]; // by value id
-    // The graph that is being built, and its description. NULL: a graph of its own, whose inputs
-    // are not searched for.
-    struct ree_share_part *part;
+    struct ree_share_part *part;            // with the graph that is being built
     uint32_t part_index;
-    size_t nodes_capacity;
     uint32_t n_names; // numbers the new values
     struct ree_error *err;
 };

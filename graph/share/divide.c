@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define MAX_PARTS 4096
+
 static enum ree_status allocate(struct ree_divide *d) {
     size_t n_values = d->graph->n_values + 1, n_nodes = d->graph->n_nodes + 1;
     struct ree_arena *arena = &d->arena;
@@ -61,6 +63,21 @@ static bool has_shapes(const struct ree_node *node) {
     return node->n_inputs && node->inputs[0] && node->n_outputs && node->outputs[0];
 }
 
+static bool fits(const struct ree_divide *d, const struct ree_value *value, struct ree_samples s) {
+    return !s.is_divided ||
+           (value && s.axis < value->rank && value->dims[s.axis] == d->options->batch * s.per);
+}
+
+// Whatever a rule returns: values have the samples where it says.
+static bool fit_samples(const struct ree_divide *d, const struct ree_node *node,
+                        const struct ree_division *x) {
+    for (size_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i] && !fits(d, node->inputs[i], x->own->needs[i])) return false;
+    for (size_t i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i] && !fits(d, node->outputs[i], x->outputs[i])) return false;
+    return true;
+}
+
 static enum ree_status divide_node(struct ree_divide *d, const struct ree_node *node) {
     struct reads reads = {.d = d};
     visit(node, visit_read, &reads);
@@ -73,11 +90,15 @@ static enum ree_status divide_node(struct ree_divide *d, const struct ree_node *
         if (!rule) return refuse(d, node, "ree has no rule for it");
         for (size_t i = 0; i < node->n_attrs; i++)
             if (node->attrs[i].graph) return refuse(d, node, "it has a subgraph");
-        if (!has_shapes(node)) return refuse(d, node, "the shapes of its values are not known");
+        if (!node->domain[0] && node->opset < 13)
+            return refuse(d, node, "it has an opset before 13");
+        if (!has_shapes(node))
+            return refuse(d, node, "a shape is not known, or has more than 2^31 - 1 elements");
         x.own = new_own(d, node);
         x.sum = ree_arena_alloc(&d->arena, sizeof *x.sum);
         if (!x.own || !x.sum) return ree_no_memory(d->err);
         const char *why = rule(&x);
+        if (!why && !fit_samples(d, node, &x)) why = "its samples are not at one place";
         if (why) return refuse(d, node, why);
         d->own[node->id] = x.own;
         if (x.role == REE_NODE_SUM) d->sums[node->id] = x.sum;
@@ -91,6 +112,11 @@ static enum ree_status divide_node(struct ree_divide *d, const struct ree_node *
         d->value_part[value->id] = part;
     }
     if (part >= d->n_parts) d->n_parts = part + 1;
+    if (d->n_parts > MAX_PARTS)
+        return ree_fail(d->err, REE_UNSUPPORTED,
+                        "a step with more than %d sums over samples, each after the other, cannot "
+                        "be divided among ranks",
+                        MAX_PARTS);
     return REE_OK;
 }
 
@@ -140,7 +166,7 @@ static enum ree_status read_node(struct ree_divide *d, const struct ree_node *no
     if (own) {
         struct ree_own_node *how = new_own(d, node);
         if (!how) return ree_no_memory(d->err);
-        if (ree_share_push(d, node, d->wanted[node->outputs[0]->id], how)) {
+        if (node->outputs[0] && ree_share_push(d, node, d->wanted[node->outputs[0]->id], how)) {
             d->own[node->id] = how;
             read_inputs(d, node, how);
         } else {
@@ -157,7 +183,7 @@ static enum ree_status read_node(struct ree_divide *d, const struct ree_node *no
 enum ree_status ree_divide_graph(struct ree_divide *d) {
     const struct ree_graph *graph = d->graph;
     REE_TRY(allocate(d));
-    // Before, Softmax and others had other axes, and lists were attributes.
+    // The builder's nodes have the graph's opset.
     if (ree_graph_opset(graph, "") < 13)
         return ree_fail(d->err, REE_UNSUPPORTED,
                         "a training step can be divided among ranks from opset 13 on; this one "

@@ -39,7 +39,8 @@ struct ree_sum_node {
     // Sums of rows: the input's axes in the order of terms and columns, and how many are summed.
     uint32_t order[REE_MAX_RANK];
     uint32_t n_summed;
-    double divisor; // of a mean; 0: the sum itself
+    bool is_mean;
+    float divisor; // of a mean
     // Products: the operands as matrices of terms. Conv: the number of positions of the kernel.
     bool is_conv;
     int64_t n_positions;

@@ -121,8 +121,11 @@ static uint64_t n_products(const struct ree_divide *d, const struct ree_node *no
     bool is_transposed = strcmp(node->op_type, "ConvTranspose") == 0;
     bool is_product = strcmp(node->op_type, "MatMul") == 0;
     if (!is_conv && !is_transposed && !is_product) return 0;
+    if (node->n_inputs < 2 || !made) return 0;
     const struct ree_value *a = node->inputs[0], *b = node->inputs[1];
-    if (!ree_share_has_shape(a) || !ree_share_has_shape(b) || !ree_share_has_shape(made)) return 0;
+    if (!ree_share_has_shape(a) || !ree_share_has_shape(b) || !ree_share_has_shape(made) ||
+        !a->rank || !b->rank)
+        return 0;
     double each =
         is_product ? (double)a->dims[a->rank - 1] : (double)ree_share_product(b, 1, b->rank);
     const struct ree_value *rows = is_transposed ? a : made;

@@ -357,10 +357,15 @@ static const char *elements(struct ree_division *x) {
 static const char *scatter_nd(struct ree_division *x) {
     struct ree_samples indices = samples(x, 1), updates = samples(x, 2);
     if (samples(x, 0).is_divided) return MIXES;
-    if (!input(x, 1) || !input(x, 2) || !input(x, 1)->rank) return NO_SHAPES;
+    if (!input(x, 1) || !input(x, 2)) return NO_SHAPES;
+    if (input(x, 1)->rank < 2) return "its indices are those of a single update";
+    // Rounded once, after the last update: a tensor of this type cannot go from rank to rank.
+    const char *reduction = ree_node_string(x->node, "reduction", "none");
+    bool rounds = strcmp(reduction, "add") == 0 || strcmp(reduction, "mul") == 0;
+    if (rounds && (input(x, 0)->dtype == REE_F16 || input(x, 0)->dtype == REE_BF16))
+        return "ree cannot sum this type over several ranks";
     struct ree_samples s = indices.is_divided ? indices : updates;
-    if (s.axis || (indices.is_divided && input(x, 1)->rank < 2) ||
-        !fits(x->d, input(x, 1), 0, s.per) || !fits(x->d, input(x, 2), 0, s.per) ||
+    if (s.axis || !fits(x->d, input(x, 1), 0, s.per) || !fits(x->d, input(x, 2), 0, s.per) ||
         (indices.is_divided && updates.is_divided && !ree_samples_same(indices, updates)))
         return NOT_ALIGNED;
     x->own->needs[1] = x->own->needs[2] = s;
@@ -422,7 +427,8 @@ static const char *reduce(struct ree_division *x) {
         sum->m *= value->dims[i];
     }
     sum->n_per_sample = (uint64_t)(n_terms / x->d->options->batch);
-    sum->divisor = is_mean ? (double)n_terms : 0;
+    sum->is_mean = is_mean;
+    sum->divisor = (float)n_terms;
     bool is_integer = value->dtype == REE_I64 || value->dtype == REE_I32;
     bool is_float = value->dtype == REE_F32 || value->dtype == REE_F16 || value->dtype == REE_BF16;
     if (is_integer && !is_mean)
@@ -554,11 +560,20 @@ static const char *max_pool(struct ree_division *x) {
 static const char *layer_norm(struct ree_division *x) {
     uint32_t axis;
     if (!read_axis(ree_node_int(x->node, "axis", -1), input(x, 0)->rank, &axis)) return NO_SHAPES;
-    return axis ? per_sample(x) : MIXES;
+    if (!axis) return MIXES;
+    const char *why = per_sample(x);
+    // Scale and bias are broadcast.
+    for (size_t i = 1; !why && i < x->node->n_inputs; i++)
+        if (input(x, i) && input(x, i)->rank == input(x, 0)->rank && fits(x->d, input(x, i), 0, 1))
+            x->own->needs[i] = divided(0, 1);
+    return why;
 }
 
 static const char *batch_norm(struct ree_division *x) {
     if (ree_node_int(x->node, "training_mode", 0)) return MIXES;
+    // Statistics of the batch: before opset 14 they are what asks for training.
+    for (size_t i = 1; i < x->node->n_outputs; i++)
+        if (output(x, i)) return MIXES;
     return per_sample(x);
 }
 
@@ -697,14 +712,17 @@ ree_share_rule ree_share_find(const struct ree_node *node) {
 
 // Common values of which each rank reads its own samples
 
+// Returns whether the node is a Range of integers whose numbers, and the one behind the last, fit
+// into 32 bits.
 static bool is_integer_range(const struct ree_node *node) {
-    int64_t number[REE_MAX_RANK * 2];
+    int64_t numbers[3][REE_MAX_RANK * 2];
     size_t n;
     for (size_t i = 0; i < 3; i++)
-        if (!ree_share_list(node, i, NULL, &n, number) || n != 1 || number[0] > INT32_MAX ||
-            number[0] < INT32_MIN)
+        if (!ree_share_list(node, i, NULL, &n, numbers[i]) || n != 1 || numbers[i][0] > INT32_MAX ||
+            numbers[i][0] < INT32_MIN)
             return false;
-    return true;
+    int64_t end = numbers[0][0] + numbers[2][0] * node->outputs[0]->dims[0];
+    return end <= INT32_MAX && end >= INT32_MIN;
 }
 
 bool ree_share_push(struct ree_divide *d, const struct ree_node *node, struct ree_samples out,

@@ -74,9 +74,10 @@ struct ree_share_options {
     int64_t begin, end; // this rank's samples: begin <= i < end
 };
 
-// Divides a step, whose values have inferred shapes (ree_model_infer). `step` must outlive the
-// share's graphs, which read its constants. Release with ree_share_finish, also after a failure.
-// Fails with REE_UNSUPPORTED, and names the node, if samples cannot be followed through it.
+// Divides a step, whose values have inferred shapes (ree_model_infer_always). `step` must outlive
+// the share's graphs, which read its constants. Release with ree_share_finish, also after a
+// failure. Fails with REE_UNSUPPORTED, and names the node, if samples cannot be followed through
+// it.
 enum ree_status ree_share_make(const struct ree_graph *step,
                                const struct ree_share_options *options, struct ree_share *out,
                                struct ree_error *err);

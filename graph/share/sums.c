@@ -43,9 +43,6 @@ static enum ree_status write_terms(struct ree_share_builder *b, struct ree_value
     if (!rows) return ree_no_memory(b->err);
     REE_TRY(ree_builder_write_slot(b, b->part, rows, &slot));
     *out_slot = slot - 1;
-    // The sum reads it after the part has run.
-    if (b->share->last_use[*out_slot] < b->part_index)
-        b->share->last_use[*out_slot] = b->part_index;
     return REE_OK;
 }
 
@@ -123,12 +120,17 @@ static enum ree_status rows_of_conv(struct ree_share_builder *b, const struct re
     const int64_t *dilations = ree_node_ints(node, "dilations", &n_dilations);
     ree_node_ints(node, "pads", &n_pads);
     char label[256];
+    ree_node_label(node, label, sizeof label);
     if (!are_steps(strides, n_strides) || !are_steps(dilations, n_dilations) ||
-        how->n_positions > MAX_POSITIONS || x->rank + 1 > REE_MAX_RANK ||
         (strides && n_strides != n) || (dilations && n_dilations != n) ||
         (n_pads && n_pads != 2 * n))
-        return ree_fail(b->err, REE_UNSUPPORTED, "%s has too many axes or positions",
-                        ree_node_label(node, label, sizeof label));
+        return ree_fail(b->err, REE_INVALID, "%s: its strides, dilations or pads are invalid",
+                        label);
+    if (how->n_positions > MAX_POSITIONS || x->rank + 1 > REE_MAX_RANK)
+        return ree_fail(b->err, REE_UNSUPPORTED,
+                        "the samples of a batch cannot be divided among ranks: %s: it has more "
+                        "than %d positions or %d axes",
+                        label, MAX_POSITIONS, REE_MAX_RANK - 1);
     struct ree_value *image, *small;
     REE_TRY(find_input(b, node, 0, &image));
     REE_TRY(find_input(b, node, 1, &small));
@@ -287,10 +289,9 @@ enum ree_status ree_builder_result(struct ree_share_builder *b, const struct ree
         REE_TRY(ree_builder_read_slot(b, sum->result, made->dtype, made->rank, made->dims, &value));
     else
         REE_TRY(ree_builder_read_slot(b, sum->result, REE_F32, is_product ? 2 : 1, dims, &value));
-    if (how->divisor != 0) {
-        const float divisor = (float)how->divisor;
+    if (how->is_mean) {
         struct ree_value *in[2] = {
-            value, ree_builder_constant(b, REE_F32, 0, NULL, &divisor, sizeof divisor)};
+            value, ree_builder_constant(b, REE_F32, 0, NULL, &how->divisor, sizeof how->divisor)};
         value = ree_builder_add(b, "Div", in, 2);
         if (!value) return ree_no_memory(b->err);
     }

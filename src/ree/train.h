@@ -104,7 +104,7 @@ REE_API enum ree_status ree_training_save(struct ree_training *training, const c
 // Continues from a checkpoint: sets the states and the number of steps. Fails with REE_INVALID, and
 // changes nothing, if the checkpoint belongs to another step, other samples, another seed or
 // another order, if its states are not those that were saved, or if the training records a receipt
-// or a trace.
+// or a trace or is shared by ranks.
 REE_API enum ree_status ree_training_load(struct ree_training *training, const char *path,
                                           struct ree_error *err);
 

@@ -302,3 +302,19 @@ enum ree_status ree_model_infer(struct ree_graph *graph, struct ree_error *err) 
     ree_arena_finish(&arena);
     return status;
 }
+
+enum ree_status ree_model_infer_always(struct ree_graph *graph, struct ree_error *err) {
+    const void **defaults = ree_alloc_zeroed(graph->n_inputs + 1, sizeof *defaults);
+    if (!defaults) return ree_no_memory(err);
+    for (size_t i = 0; i < graph->n_values; i++)
+        if (graph->values[i]->producer) graph->values[i]->has_shape = false;
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        defaults[i] = graph->inputs[i]->data;
+        graph->inputs[i]->data = NULL;
+    }
+    enum ree_status status = ree_model_infer(graph, err);
+    for (size_t i = 0; i < graph->n_inputs; i++)
+        graph->inputs[i]->data = defaults[i];
+    ree_free(defaults);
+    return status;
+}

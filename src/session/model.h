@@ -67,6 +67,9 @@ struct ree_run_inputs {
 // Infers the types and shapes of the graph's values as far as the declared inputs determine them,
 // and stores them in the values. Fails only if memory is exhausted.
 enum ree_status ree_model_infer(struct ree_graph *graph, struct ree_error *err);
+// Like ree_model_infer, for what holds in every run: takes no shape from the default values of
+// inputs, which a run may replace, and none that the file declares for other values.
+enum ree_status ree_model_infer_always(struct ree_graph *graph, struct ree_error *err);
 // Like ree_model_infer. Also adds notes about errors that would fail every run, and about wrong
 // declared shapes. Ignores nodes that no output depends on.
 enum ree_status ree_model_examine(struct ree_model *model, struct ree_error *err);

@@ -269,6 +269,10 @@ enum ree_status ree_training_load(struct ree_training *t, const char *path, stru
         return ree_fail(err, REE_INVALID,
                         "the training records a receipt or a trace, so it cannot continue from "
                         "another state");
+    if (t->shared)
+        return ree_fail(
+            err, REE_INVALID,
+            "the training is shared by ranks, so it cannot continue from another state");
     REE_TRY(ree_training_read_checkpoint(t, path, &file, &step, err));
     ree_training_set_states(t, file, step);
     ree_dataset_destroy(file);

@@ -82,6 +82,9 @@ enum ree_status ree_training_share(struct ree_training *t, struct ree_transport 
     if (status == REE_OK) status = ree_shared_step_create(t, transport, &t->shared, err);
     if (status == REE_OK) status = agree(t, &text, err);
     ree_strbuf_finish(&text);
+    if (status == REE_OK) return REE_OK;
+    ree_shared_step_destroy(t->shared);
+    t->shared = NULL;
     return status;
 }
 

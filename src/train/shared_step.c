@@ -38,7 +38,7 @@ static enum ree_status divide(struct ree_shared_step *s, struct ree_error *err) 
                                               .batch = roles->batch_size,
                                               .begin = s->begin,
                                               .end = s->end};
-    enum ree_status status = ree_model_infer(t->model->graph, err);
+    enum ree_status status = ree_model_infer_always(t->model->graph, err);
     if (status == REE_OK) status = ree_share_make(t->model->graph, &options, &s->share, err);
     ree_free(data);
     return status;

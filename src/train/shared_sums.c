@@ -270,7 +270,9 @@ static enum ree_status sum_terms(struct ree_shared_step *s, const struct ree_sha
     struct ree_tensor *result = &s->slots[sum->result];
     struct slice slice = {0};
     float *copies[2] = {NULL, NULL};
+    ree_tensor_finish(result); // of a step that failed
     REE_TRY(ree_tensor_init(result, NULL, REE_F32, has_right ? 2 : 1, dims, err));
+    if (!sum->m || !sum->n) return REE_OK;
     enum ree_status status =
         chunk_rows(s, &r, index, 0, sum->left, (uint64_t)sum->m, &slice.left, &copies[0], err);
     if (status == REE_OK && has_right)
@@ -303,6 +305,7 @@ static enum ree_status sum_integers(struct ree_shared_step *s, const struct ree_
                                     size_t index, struct ree_error *err) {
     const struct ree_tensor *own = &s->slots[sum->left];
     struct ree_tensor *result = &s->slots[sum->result];
+    ree_tensor_finish(result); // of a step that failed
     REE_TRY(ree_tensor_init(result, NULL, own->dtype, own->rank, own->dims, err));
     if (s->rank)
         REE_TRY(receive_into(s, s->rank - 1, REE_MESSAGE_TOTAL, index, result->data, result->nbytes,

@@ -161,6 +161,9 @@ def movement(s):
     s.state("ScatterND", s.op("ScatterND", s.floats([4, 6], [0.125] * 24), at, "x", reduction="add"), [4, 6])
     s.sum("Trilu", s.op("Trilu", "x", upper=0), [4, 6])
     s.sum("CumSum", s.op("CumSum", "x", s.ints(1)), [4, 6])
+    places = s.op("Reshape", by_element, [BATCH, 24])
+    s.nodes.append(onnx.node("TopK", [places, s.ints([1])], ["", "only the indices"], attributes={"axis": 1}))
+    s.sum("a second output of a constant", s.op("Mul", s.op("Cast", s.op("Unsqueeze", "only the indices", [2]), to=FLOAT), "x"), [4, 6])
     best, where = s.op("TopK", "x", [2], axis=2, n_outputs=2)
     s.sum("TopK", best, [4, 2])
     s.sum("TopK, indices", where, [4, 2], dtype=INT64)
@@ -190,6 +193,9 @@ def reductions(s):
     tiny = s.op("Mul", "long", s.floats([], [1e-38]))
     s.state("ReduceSum of subnormal numbers", s.op("ReduceSum", s.op("Mul", tiny, s.floats([], [-0.01])), [0, 1], keepdims=0), [5])
     s.state("ReduceSum of -0", s.op("ReduceSum", s.op("Mul", "long", s.floats([], [-0.0])), [0, 1], keepdims=0), [5])
+    nothing = s.op("Slice", "x", [0], [0], [1])
+    s.state("ReduceMean of no terms", s.op("ReduceMean", nothing, [0, 1], keepdims=0), [6])
+    s.state("ReduceSum of no terms", s.op("ReduceSum", nothing, [0, 1], keepdims=0), [6])
     total = s.op("ReduceSum", "x", [0], keepdims=1)
     s.sum("a sum that samples read", s.op("Mul", s.op("Sub", "x", total), "x"), [4, 6])
     numbers = s.op("ReduceSum", "long", [0], keepdims=0)
@@ -207,6 +213,8 @@ def products(s):
             s.op("MatMul", s.op("Transpose", rows, perm=[1, 0]), s.op("ReduceSum", forward, [1], keepdims=0)), [5])
     s.state("MatMul over samples, with a constant",
             s.op("MatMul", s.op("Transpose", rows, perm=[1, 0]), s.op("Expand", s.floats([1, 1], [0.75]), [BATCH * 100, 2])), [5, 2])
+    s.state("MatMul with no columns", s.op("MatMul", s.op("Transpose", rows, perm=[1, 0]), s.op("Slice", rows, [0], [0], [1])), [5, 0])
+    s.state("MatMul with no rows", s.op("MatMul", s.op("Transpose", s.op("Slice", rows, [0], [0], [1]), perm=[1, 0]), rows), [0, 5])
     half = s.op("Cast", rows, to=FLOAT16)
     s.state("MatMul of float16", s.op("MatMul", s.op("Transpose", half, perm=[1, 0]), half), [5, 5], dtype=FLOAT16)
     s.sum("MatMul", forward, [3])
@@ -237,6 +245,8 @@ def products(s):
     s.sum("BatchNormalization", s.op("BatchNormalization", "image", two, half, half, two), [2, 9, 8])
     s.sum("InstanceNormalization", s.op("InstanceNormalization", "image", two, half), [2, 9, 8])
     s.sum("GroupNormalization", s.op("GroupNormalization", "image", s.floats([1], [1.5]), s.floats([1], [0.5]), num_groups=1), [2, 9, 8])
+    s.sum("LayerNormalization with a scale for each sample",
+          s.op("LayerNormalization", "x", s.floats([BATCH, 1, 6], [i / 8 for i in range(BATCH * 6)]), axis=-1), [4, 6])
     s.sum("LayerNormalization", s.op("LayerNormalization", "x", s.floats([6], [1, 2, 3, 4, 5, 6]), axis=-1), [4, 6])
 
 

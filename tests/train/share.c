@@ -13,7 +13,7 @@ static enum ree_status divide(struct ree_model *model, int64_t n_ranks, struct r
     struct ree_step_roles roles;
     const struct ree_value *data[16];
     enum ree_status status = ree_step_roles_read(model, &roles, err);
-    if (status == REE_OK) status = ree_model_infer(model->graph, err);
+    if (status == REE_OK) status = ree_model_infer_always(model->graph, err);
     for (size_t i = 0; i < roles.n_data && i < 16; i++)
         data[i] = model->input_values[roles.data[i]];
     for (int64_t rank = 0; status == REE_OK && rank < n_ranks; rank++) {

@@ -95,9 +95,9 @@ static const struct cli_option_row rows[] = {
   "\n"
   "several machines (one process on each, started by Open MPI):\n"
   "    mpirun -n 2 ree-run train STEP --data FILE\n"
-  "  Every process has STEP and FILE, and computes with its share of the samples of each batch.\n"
-  "  The first one prints and writes the results, which are those of a single process. Without\n"
-  "  --threads, processes on one machine share its cores.\n"},
+  "  Every process needs STEP, the samples and the checkpoint of --resume, and computes with its\n"
+  "  share of the samples of each batch. The first one prints and writes the results, which are\n"
+  "  those of a single process. Without --threads, processes on one machine share its cores.\n"},
     {.name = "--step-deadline", .value = "S", .kind = ROW_NUMBER, .at = AT(ranks.deadline),
      .min = 1, .max = 86400,
      .help = "seconds that a process may be silent before all processes end (default 60)"},
