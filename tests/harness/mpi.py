@@ -71,3 +71,28 @@ def command(ree_run, *apps):
 def run(ree_run, *apps, timeout=600):
     return subprocess.run(command(ree_run, *apps), env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout,
                           stdin=subprocess.DEVNULL)
+
+
+def children(pid):
+    """Returns the process ids of the children of a process."""
+    found = []
+    try:
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    except OSError:
+        pass
+    return found
+
+
+def ranks_of(mpirun):
+    """Returns the process ids by rank."""
+    found = {}
+    for pid in children(mpirun):
+        try:
+            variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        for variable in variables:
+            if variable.startswith(b"OMPI_COMM_WORLD_RANK="):
+                found[int(variable.split(b"=")[1])] = pid
+    return found

@@ -30,30 +30,6 @@ EARLY = 0.5
 PATIENCE = 240
 
 
-def children(pid):
-    found = []
-    try:
-        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-            found += map(int, (task / "children").read_text().split())
-    except OSError:
-        pass
-    return found
-
-
-def ranks_of(mpirun):
-    """Returns the process ids by rank."""
-    found = {}
-    for pid in children(mpirun):
-        try:
-            variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        for variable in variables:
-            if variable.startswith(b"OMPI_COMM_WORLD_RANK="):
-                found[int(variable.split(b"=")[1])] = pid
-    return found
-
-
 def exists(pid):
     try:
         return "Z" not in pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -105,11 +81,11 @@ class Run:
         return False
 
     def has_rank(self, rank):
-        self.pids.update(ranks_of(self.process.pid))
+        self.pids.update(mpi.ranks_of(self.process.pid))
         return rank in self.pids
 
     def has_all(self):
-        self.pids.update(ranks_of(self.process.pid))
+        self.pids.update(mpi.ranks_of(self.process.pid))
         return len(self.pids) == self.n
 
     def wait(self):
@@ -144,7 +120,7 @@ def judge(run, rank, which, what, expected):
     seconds = time.monotonic() - start
     if code == 0:
         return False
-    run.pids.update(ranks_of(run.process.pid))
+    run.pids.update(mpi.ranks_of(run.process.pid))
     stray = run.stray()
     text = run.text()
     if code is None or stray:

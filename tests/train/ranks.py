@@ -125,10 +125,11 @@ def interrupted():
             if end.exists() or process.poll() is not None:
                 break
             time.sleep(0.1)
-        for line in subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split():
-            environment = pathlib.Path(f"/proc/{line}/environ").read_bytes().split(b"\0")
-            if b"OMPI_COMM_WORLD_RANK=0" in environment:
-                os.kill(int(line), signal.SIGTERM)
+        leader = mpi.ranks_of(process.pid).get(0)
+        if check(leader is not None, "there is no rank 0"):
+            os.kill(leader, signal.SIGTERM)
+        else:
+            process.kill()
         _, stderr = process.communicate(timeout=120)
     check(process.returncode == 143, f"exit code {process.returncode}: {stderr}")
     check(end.exists(), "a checkpoint")
