@@ -7,6 +7,8 @@
 //     with folding and fusion as without; here only outputs are compared, because errors name the
 //     nodes that run
 //
+// The model is also divided among ranks, which must work or be refused (graph/share).
+//
 // The metadata "seed" of a model decides the values of its inputs. If the environment variable
 // REE_FUZZ_VERBOSE is set, outputs and errors are printed. A budget bounds the work of a run
 // (budget_device.h); constants are folded only if the run without folding stayed within the budget.
@@ -16,6 +18,9 @@
 #include "budget_device.h"
 #include "replay.h"
 #include "run_inputs.h"
+
+#include "graph/share/share.h"
+#include "session/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,6 +156,29 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     return 0;
 }
 
+// Divides the model among ranks, as if its inputs with the first size of the first input were
+// samples. Most models are refused.
+static void divide(struct ree_model *model) {
+    const struct ree_value *data[4];
+    struct ree_error err = {.message = ""};
+    struct ree_share_options options = {.data = data};
+    for (size_t i = 0; i < model->n_inputs && options.n_data < 4; i++) {
+        const struct ree_port *port = &model->inputs[i];
+        if (!port->has_shape || !port->rank || port->kind != REE_TENSOR) continue;
+        if (!options.n_data) options.batch = port->dims[0];
+        if (port->dims[0] == options.batch) data[options.n_data++] = model->input_values[i];
+    }
+    if (options.batch < 2 || ree_model_infer_always(model->graph, &err) != REE_OK) return;
+    for (int rank = 0; rank < 2; rank++) {
+        struct ree_share share;
+        options.begin = rank ? options.batch / 2 : 0;
+        options.end = rank ? options.batch : options.batch / 2;
+        enum ree_status status = ree_share_make(model->graph, &options, &share, &err);
+        must(status == REE_OK || (err.message[0] && status != REE_INTERNAL), err.message);
+        ree_share_finish(&share);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     open_devices();
     struct ree_model *plain = load(bytes, size, true);
@@ -174,6 +202,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         ree_model_destroy(model);
         run_inputs_finish(&inputs);
     }
+    divide(plain);
     ree_model_destroy(plain);
     return 0;
 }
