@@ -38,8 +38,8 @@ static enum ree_status refuse(struct ree_divide *d, const struct ree_node *node,
 
 struct reads {
     struct ree_divide *d;
-    bool is_divided; // one of them is
-    uint32_t part;   // the last part of them
+    bool is_divided; // whether a value that the node reads is divided
+    uint32_t part;   // the last part that computes such a value
 };
 
 static void visit_read(void *user, struct ree_value **use) {
@@ -63,18 +63,13 @@ static bool has_shapes(const struct ree_node *node) {
     return node->n_inputs && node->inputs[0] && node->n_outputs && node->outputs[0];
 }
 
-static bool fits(const struct ree_divide *d, const struct ree_value *value, struct ree_samples s) {
-    return !s.is_divided ||
-           (value && s.axis < value->rank && value->dims[s.axis] == d->options->batch * s.per);
-}
-
 // Whatever a rule returns: values have the samples where it says.
 static bool fit_samples(const struct ree_divide *d, const struct ree_node *node,
                         const struct ree_division *x) {
     for (size_t i = 0; i < node->n_inputs; i++)
-        if (node->inputs[i] && !fits(d, node->inputs[i], x->own->needs[i])) return false;
+        if (node->inputs[i] && !ree_samples_fit(d, node->inputs[i], x->own->needs[i])) return false;
     for (size_t i = 0; i < node->n_outputs; i++)
-        if (node->outputs[i] && !fits(d, node->outputs[i], x->outputs[i])) return false;
+        if (node->outputs[i] && !ree_samples_fit(d, node->outputs[i], x->outputs[i])) return false;
     return true;
 }
 

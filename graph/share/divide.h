@@ -68,7 +68,7 @@ struct ree_divide {
 enum ree_status ree_divide_graph(struct ree_divide *d);
 
 // Rules (rules.c). A rule reads d->samples of the node's inputs, of which at least one is divided.
-// The first input and the first output are there, and the shapes of all of them are known.
+// The node has a first input and a first output, and the shapes of all its values are known.
 // It sets the role, samples of the outputs, and `own` or `sum`. It returns NULL, or why it does not
 // apply.
 struct ree_division {
@@ -96,6 +96,9 @@ int64_t ree_share_own(const struct ree_divide *d); // number of this rank's samp
 bool ree_share_has_shape(const struct ree_value *value);
 // Elements of value->dims[begin] * ... * dims[end - 1].
 int64_t ree_share_product(const struct ree_value *value, uint32_t begin, uint32_t end);
+// Returns whether the value can be divided like this. True if `s` is not divided.
+bool ree_samples_fit(const struct ree_divide *d, const struct ree_value *value,
+                     struct ree_samples s);
 bool ree_samples_same(struct ree_samples a, struct ree_samples b);
 // Reads the constant list of integers that is input i, or the attribute. *out_n is 0 if there is
 // neither. Returns false if it is not constant.

@@ -47,7 +47,7 @@ static enum ree_status copy_all(struct ree_share_builder *b, const struct ree_no
     return ree_builder_copy(b, node, in, out);
 }
 
-// A Range whose numbers are those of the own samples.
+// Adds a Range that has only the numbers of this rank's samples.
 static enum ree_status copy_range(struct ree_share_builder *b, const struct ree_node *node,
                                   struct ree_samples form) {
     const struct ree_share_options *o = b->d->options;

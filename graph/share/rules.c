@@ -53,10 +53,16 @@ static struct ree_samples samples(const struct ree_division *x, size_t i) {
     return samples_of(x->d, input(x, i));
 }
 
+bool ree_samples_fit(const struct ree_divide *d, const struct ree_value *value,
+                     struct ree_samples s) {
+    return !s.is_divided ||
+           (s.axis < value->rank && value->dims[s.axis] == d->options->batch * s.per);
+}
+
 // Returns whether the axis has `per` elements for each sample of the batch.
 static bool fits(const struct ree_divide *d, const struct ree_value *value, uint32_t axis,
                  int64_t per) {
-    return axis < value->rank && value->dims[axis] == d->options->batch * per;
+    return ree_samples_fit(d, value, divided(axis, per));
 }
 
 bool ree_share_list(const struct ree_node *node, size_t i, const char *attribute, size_t *out_n,
