@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Training steps that ree.export_training wrote (tests/data/training) train without PyTorch: the losses fall, and all
-states have the recorded SHA-256 on the CPU with each number of threads and instruction set and on Vulkan.
+"""Training steps in tests/data/training train without PyTorch and JAX: the losses fall, and all states have the
+recorded SHA-256 on the CPU with each number of threads and instruction set and on Vulkan. ree.export_training wrote
+pictures.onnx and words.onnx (make_training_steps.py), and jax2onnx jax.onnx (jax_functions.py).
 
     PYTHONPATH=build/python tests/python/training_steps.py
 """
@@ -22,7 +23,8 @@ import ree  # noqa: E402
 N_STEPS = 30
 # Of a step's losses and the states after the last step.
 RECORDED = {"pictures": "45a5512a98d2f39bd6e9c12cf6768721bc4bb861a87295c2b656b31f49998a3e",
-            "words": "8bdc9815ba031a1945aab7fb0dd1304141151b165fd24d04aceb3dd5ba246fc0"}
+            "words": "8bdc9815ba031a1945aab7fb0dd1304141151b165fd24d04aceb3dd5ba246fc0",
+            "jax": "743308adfcb01514fa96af213fe0f64af9ad5407396920ea5fbb5d84792955b0"}
 
 
 def numbers(n, seed):
@@ -47,6 +49,10 @@ def words(i):
     """Rows in which each number follows from the one before it."""
     first, step = numbers(8, 2 + i).astype(np.int64), 1 + numbers(8, 1000 + i).astype(np.int64) % 2
     return {"ids": (first[:, None] + step[:, None] * np.arange(12)) % 32}
+
+
+def words_of_jax(i):
+    return {"words": words(i)["ids"].astype(np.int32)}
 
 
 def trained(name, batches, device):
@@ -75,7 +81,7 @@ def devices():
 
 def main():
     opened = devices()
-    for name, make in (("pictures", pictures), ("words", words)):
+    for name, make in (("pictures", pictures), ("words", words), ("jax", words_of_jax)):
         batches = [make(i) for i in range(N_STEPS)]
         for device in opened:
             losses, digest = trained(name, batches, device)
@@ -83,5 +89,6 @@ def main():
             check(digest == RECORDED[name], f"{name} on {device.name}: SHA-256 {digest}, recorded {RECORDED[name]}")
 
 
-main()
-sys.exit(harness.finish())
+if __name__ == "__main__":
+    main()
+    sys.exit(harness.finish())
