@@ -2,8 +2,8 @@
 """Trains a small language model that is written in JAX. The training step (forward, backward, update) becomes an ONNX
 file, which ree trains with the same bits on every device.
 
-    pip install jax jax2onnx
-    docs/examples/jax_training.py step.onnx
+    pip install . jax jax2onnx                        # ree, as python/README.md says
+    python3 docs/examples/jax_training.py step.onnx
     ree-run train step.onnx --data step.npz --in-order --steps 60
 
 The program writes step.onnx and step.npz (samples), trains with JAX and with ree, and prints the losses of both.
@@ -20,7 +20,7 @@ from jax2onnx import to_onnx
 
 import ree
 
-N_WORDS, LENGTH, WIDTH, BATCH, N_STEPS = 32, 12, 16, 8, 60
+N_TOKENS, LENGTH, WIDTH, BATCH, N_STEPS = 32, 12, 16, 8, 60
 
 
 def initial_parameters():
@@ -29,9 +29,9 @@ def initial_parameters():
     def matrix(*shape):
         return jax.random.normal(next(keys), shape) / np.sqrt(WIDTH)
 
-    return {"words": matrix(N_WORDS, WIDTH), "places": matrix(LENGTH, WIDTH), "queries": matrix(WIDTH, WIDTH),
-            "keys": matrix(WIDTH, WIDTH), "values": matrix(WIDTH, WIDTH), "wide": matrix(WIDTH, 4 * WIDTH),
-            "narrow": matrix(4 * WIDTH, WIDTH) / 2}
+    return {"tokens": matrix(N_TOKENS, WIDTH), "positions": matrix(LENGTH, WIDTH), "queries": matrix(WIDTH, WIDTH),
+            "keys": matrix(WIDTH, WIDTH), "values": matrix(WIDTH, WIDTH), "up": matrix(WIDTH, 4 * WIDTH),
+            "down": matrix(4 * WIDTH, WIDTH) / 2}
 
 
 def norm(x):
@@ -39,25 +39,25 @@ def norm(x):
     return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-5)
 
 
-def logits_of(p, words):
-    """Logits of the next word: float32[batch, LENGTH, N_WORDS]."""
-    x = p["words"][words] + p["places"]
+def logits_of(p, tokens):
+    """Logits of the next token: float32[batch, LENGTH, N_TOKENS]."""
+    x = p["tokens"][tokens] + p["positions"]
     y = norm(x)
     scores = (y @ p["queries"]) @ (y @ p["keys"]).swapaxes(1, 2) / np.float32(np.sqrt(WIDTH))
     past = jnp.tril(jnp.ones((LENGTH, LENGTH), bool))
     x = x + jax.nn.softmax(jnp.where(past, scores, -1e9)) @ (y @ p["values"])
-    x = x + jax.nn.gelu(norm(x) @ p["wide"]) @ p["narrow"]
-    return norm(x) @ p["words"].T
+    x = x + jax.nn.gelu(norm(x) @ p["up"]) @ p["down"]
+    return norm(x) @ p["tokens"].T
 
 
-def loss_of(p, words):
-    log_p = jax.nn.log_softmax(logits_of(p, words)[:, :-1])
-    return -jnp.mean(jnp.sum(log_p * jax.nn.one_hot(words[:, 1:], N_WORDS), -1))
+def loss_of(p, tokens):
+    log_p = jax.nn.log_softmax(logits_of(p, tokens)[:, :-1])
+    return -jnp.mean(jnp.sum(log_p * jax.nn.one_hot(tokens[:, 1:], N_TOKENS), -1))
 
 
-def step(states, words):
+def step(states, tokens):
     """A step of Adam. Returns the loss and the next states."""
-    loss, gradients = jax.value_and_grad(loss_of)(states["p"], words)
+    loss, gradients = jax.value_and_grad(loss_of)(states["p"], tokens)
     n = states["steps"] + 1
     m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, states["m"], gradients)
     v = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, states["v"], gradients)
@@ -89,10 +89,10 @@ def export_step(function, states, batch, path):
 
 
 def samples():
-    """Rows of words in which the next one follows from the one before: the models learn by how much."""
+    """Rows of tokens. Each row counts by 1 or by 2, which the model has to infer from its first tokens."""
     random = np.random.RandomState(0)
-    first, by = random.randint(0, N_WORDS, (N_STEPS * BATCH, 1)), random.randint(1, 3, (N_STEPS * BATCH, 1))
-    return ((first + by * np.arange(LENGTH)) % N_WORDS).astype(np.int32)
+    first, by = random.randint(0, N_TOKENS, (N_STEPS * BATCH, 1)), random.randint(1, 3, (N_STEPS * BATCH, 1))
+    return ((first + by * np.arange(LENGTH)) % N_TOKENS).astype(np.int32)
 
 
 def main():
@@ -100,15 +100,15 @@ def main():
     p = initial_parameters()
     zeros = jax.tree.map(jnp.zeros_like, p)
     states = {"p": p, "m": zeros, "v": zeros, "steps": jnp.zeros((), jnp.float32)}
-    words = samples()
-    export_step(step, states, {"words": words[:BATCH]}, path)
-    np.savez(path.with_suffix(".npz"), words=words)
+    tokens = samples()
+    export_step(step, states, {"tokens": tokens[:BATCH]}, path)
+    np.savez(path.with_suffix(".npz"), tokens=tokens)
 
     session, of_ree, compiled = ree.Session(path), {}, jax.jit(step)
     for i in range(N_STEPS):
-        batch = words[i * BATCH:(i + 1) * BATCH]
+        batch = tokens[i * BATCH:(i + 1) * BATCH]
         loss, states = compiled(states, batch)
-        made = session.run({"words": batch, **of_ree})
+        made = session.run({"tokens": batch, **of_ree})
         of_ree = {name.removesuffix(".next"): value for name, value in made.items() if name != "loss"}
         if i % 10 == 0 or i == N_STEPS - 1:
             print(f"step {i + 1}: loss {float(loss):.6f} with JAX, {float(made['loss']):.6f} with ree")

@@ -11,8 +11,9 @@ then another hash must be recorded there. The file has its versions as metadata.
 """
 import hashlib
 import importlib.metadata
+import json
 import pathlib
-import subprocess
+import struct
 import sys
 import tempfile
 
@@ -45,7 +46,7 @@ def states():
 
 
 def write_step():
-    example.export_step(example.step, states(), {"words": np.zeros((8, 12), np.int32)}, STEP)
+    example.export_step(example.step, states(), {"tokens": np.zeros((example.BATCH, example.LENGTH), np.int32)}, STEP)
     model = onnx.load(STEP)
     for item in (*model.graph.node, *model.graph.input, *model.graph.output, *model.graph.initializer):
         item.ClearField("doc_string")
@@ -106,7 +107,7 @@ def check_function(name, function, arguments, devices):
         made, = session.run({port.name: x for port, x in zip(session.inputs, arguments)}).values()
         found.add(ree.sha256({"made": made}))
     error = np.abs(np.asarray(made, np.float64) - wanted).max() / np.abs(wanted).max()
-    # Both round to float32 after each operation; the longest sums here have 128 terms.
+    # Both round to float32 after each operation; the longest sums have 27 terms.
     check(error < 2e-6, f"{name}: the error is {error}")
     check(len(found) == 1, f"{name}: {len(found)} hashes on {len(devices)} devices")
     return error
@@ -115,19 +116,19 @@ def check_function(name, function, arguments, devices):
 def check_training(devices, ree_run):
     """The example's training: JAX and ree have nearly the same losses; ree's states are equal everywhere, and equal
     those of `ree-run train`."""
-    words, compiled, of_jax, losses = example.samples(), jax.jit(example.step), states(), []
+    tokens, compiled, of_jax, losses = example.samples(), jax.jit(example.step), states(), []
     for i in range(example.N_STEPS):
-        loss, of_jax = compiled(of_jax, words[i * 8:(i + 1) * 8])
+        loss, of_jax = compiled(of_jax, tokens[i * example.BATCH:(i + 1) * example.BATCH])
         losses.append(float(loss))
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        example.export_step(example.step, states(), {"words": words[:8]}, folder / "step.onnx")
-        np.savez(folder / "step.npz", words=words)
+        example.export_step(example.step, states(), {"tokens": tokens[:example.BATCH]}, folder / "step.onnx")
+        np.savez(folder / "step.npz", tokens=tokens)
         found = set()
         for device in devices:
             session, of_ree = ree.Session(folder / "step.onnx", device), {}
             for i, loss in enumerate(losses):
-                made = session.run({"words": words[i * 8:(i + 1) * 8], **of_ree})
+                made = session.run({"tokens": tokens[i * example.BATCH:(i + 1) * example.BATCH], **of_ree})
                 # Differences of rounding grow from step to step.
                 check(abs(float(made["loss"]) - loss) < 1e-4, f"step {i}: loss {made['loss']}, with JAX {loss}")
                 of_ree = {name.removesuffix(".next"): value for name, value in made.items() if name != "loss"}
@@ -135,11 +136,14 @@ def check_training(devices, ree_run):
         check(len(found) == 1, f"{len(found)} hashes on {len(devices)} devices")
         check(losses[-1] < losses[0] / 3, f"losses {losses}")
         if ree_run:
-            subprocess.run([ree_run, "train", folder / "step.onnx", "--data", folder / "step.npz", "--in-order",
-                            "--steps", str(len(losses)), "--checkpoint", folder / "states.safetensors"], check=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            raw = (folder / "states.safetensors").read_bytes()
-            check(all(np.asarray(value).tobytes() in raw for value in of_ree.values()), "ree-run has other states")
+            saved = folder / "states.safetensors"
+            harness.run(ree_run, "train", folder / "step.onnx", "--data", folder / "step.npz", "--in-order", "--steps",
+                        len(losses), "--checkpoint", saved)
+            size, = struct.unpack("<Q", saved.read_bytes()[:8])
+            header, data = json.loads(saved.read_bytes()[8:8 + size]), saved.read_bytes()[8 + size:]
+            for name, value in of_ree.items():
+                begin, end = header[name]["data_offsets"]
+                check(data[begin:end] == np.asarray(value).tobytes(), f"ree-run has another state {name}")
 
 
 def main():
