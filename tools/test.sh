@@ -160,7 +160,7 @@ configure_tree() { # FOLDER [cmake options]
         esac
     done
     # Options of an earlier run must not stay.
-    cmake -S . -B "$tree" -G Ninja -DREE_SHADERS_FROM= -DREE_PLANTED_FAULTS=ON "$@"
+    cmake -S . -B "$tree" -G Ninja -DREE_SHADERS_FROM= -DREE_EMULATOR_FROM= -DREE_PLANTED_FAULTS=ON "$@"
 }
 
 # shellcheck disable=SC2317
@@ -403,8 +403,10 @@ fi
 # Fault injection into drivers was tested above; tools/matrix.sh tests it on SwiftShader.
 on_swiftshader 1/30 "$driver_tests" 'validation|planted'
 
-# Other trees take the shaders from the first one. Planted faults were found with the first compiler.
-again="-DREE_SHADERS_FROM:STRING=build/src/device/vulkan/shaders -DREE_PLANTED_FAULTS=OFF"
+# Other trees take the shaders and CUDA's emulator from the first one. Planted faults were found with the
+# first compiler.
+again="-DREE_SHADERS_FROM:STRING=build/src/device/vulkan/shaders -DREE_EMULATOR_FROM:STRING=build/tests/cuda
+    -DREE_PLANTED_FAULTS=OFF"
 
 say "building ($clang)"
 forget_dead_openmp
