@@ -114,8 +114,8 @@ def check_function(name, function, arguments, devices):
 
 
 def check_training(devices, ree_run):
-    """The example's training: JAX and ree have nearly the same losses; ree's states are equal everywhere, and equal
-    those of `ree-run train`."""
+    """The example's training: JAX and ree have nearly the same losses; ree's states are equal on all
+    devices, and `ree-run train` computes the same ones."""
     tokens, compiled, of_jax, losses = example.samples(), jax.jit(example.step), states(), []
     for i in range(example.N_STEPS):
         loss, of_jax = compiled(of_jax, tokens[i * example.BATCH:(i + 1) * example.BATCH])
