@@ -30,7 +30,8 @@ enum ree_status ree_cpu_test_hash(const struct ree_cpu_test *test,
     enum ree_status status = test->run(&trial);
     for (size_t i = 0; i < REE_MAX_OPERANDS; i++)
         for (size_t round = 0; round < REE_HARD_FEW_ROUNDS; round++)
-            ree_free(kept[i][round].bytes);
+            for (size_t copy = 0; copy < REE_CPU_TRIAL_COPIES; copy++)
+                ree_free(kept[i][round].copies[copy].bytes);
     return status;
 }
 

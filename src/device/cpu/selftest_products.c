@@ -338,12 +338,14 @@ static enum ree_status run_long_attention(const struct ree_cpu_trial *t) {
 
 enum ree_status ree_cpu_test_attention(const struct ree_cpu_trial *t) {
     static const uint32_t dtypes[] = {REE_F32, REE_F16, REE_BF16};
-    const struct ree_cpu_trial first = ree_cpu_trial_once(t);
+    struct ree_cpu_trial all = *t, first = ree_cpu_trial_once(t);
+    all.size.keys = first.size.keys = 70;
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
-        REE_TRY(run_attention(t, (struct queries){1, 4, 2, .dtype = dtypes[i]}));
-        REE_TRY(run_attention(i == 0 ? t : &first, (struct queries){20, 2, 2, .dtype = dtypes[i]}));
+        REE_TRY(run_attention(&all, (struct queries){1, 4, 2, .dtype = dtypes[i]}));
+        REE_TRY(
+            run_attention(i == 0 ? &all : &first, (struct queries){20, 2, 2, .dtype = dtypes[i]}));
     }
-    REE_TRY(run_attention(t, (struct queries){20, 4, 2, .dtype = REE_F32, .all_keys = true}));
+    REE_TRY(run_attention(&all, (struct queries){20, 4, 2, .dtype = REE_F32, .all_keys = true}));
     return run_long_attention(t);
 }
 

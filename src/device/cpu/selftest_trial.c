@@ -68,23 +68,29 @@ static enum ree_status run_packed(const struct ree_cpu_trial *t, struct ree_cpu_
     return status;
 }
 
-static bool same_values(const struct ree_hard_values *a, const struct ree_hard_values *b) {
-    return a->role == b->role && a->dtype == b->dtype && a->n == b->n && a->run == b->run &&
+// Returns whether the values b are those of a, or a prefix of them.
+static bool has_prefix(const struct ree_hard_values *a, const struct ree_hard_values *b) {
+    return a->n >= b->n && a->role == b->role && a->dtype == b->dtype && a->run == b->run &&
            a->low == b->low && a->high == b->high;
 }
 
 static void fill(const struct ree_cpu_trial *t, const struct ree_hard_values *values,
                  uint32_t round, uint32_t operand, void *memory, size_t nbytes) {
     struct ree_cpu_trial_kept *kept = &t->kept[operand][round];
-    if (kept->bytes && same_values(&kept->values, values)) {
-        memcpy(memory, kept->bytes, nbytes);
-        return;
-    }
+    const size_t n_copies = REE_CPU_TRIAL_COPIES;
+    for (size_t i = 0; i < n_copies && kept->copies[i].bytes; i++)
+        if (has_prefix(&kept->copies[i].values, values)) {
+            memcpy(memory, kept->copies[i].bytes, nbytes);
+            return;
+        }
     ree_hard_values_fill(values, round, operand, memory);
-    ree_free(kept->bytes);
-    kept->bytes = ree_alloc(nbytes + 1); // if memory is exhausted, nothing is kept
-    if (kept->bytes) memcpy(kept->bytes, memory, nbytes);
-    kept->values = *values;
+    void *bytes = ree_alloc(nbytes + 1);
+    if (!bytes) return; // nothing is kept
+    memcpy(bytes, memory, nbytes);
+    ree_free(kept->copies[n_copies - 1].bytes);
+    memmove(&kept->copies[1], &kept->copies[0], (n_copies - 1) * sizeof *kept->copies);
+    kept->copies[0].values = *values;
+    kept->copies[0].bytes = bytes;
 }
 
 static enum ree_status run_round(const struct ree_cpu_trial *t, const struct ree_dispatch *d,

@@ -7,11 +7,14 @@
 #include "device/cpu/selftest.h"
 #include "device/selftest/twin_shapes.h"
 
-// A copy of an operand's contents in one round, reused if the next problem has the same operand:
-// filling takes most of a self-test's time.
+// Copies of an operand's contents in one round, the latest first, reused if a later problem has the
+// same operand or a prefix of it: filling takes a third of a self-test's time.
+#define REE_CPU_TRIAL_COPIES 3
 struct ree_cpu_trial_kept {
-    struct ree_hard_values values;
-    void *bytes; // NULL: no copy
+    struct {
+        struct ree_hard_values values;
+        void *bytes; // NULL: no copy
+    } copies[REE_CPU_TRIAL_COPIES];
 };
 
 // The state of one run of a group of problems.

@@ -59,6 +59,12 @@ static inline __attribute__((always_inline)) uint32_t styled(enum style style, u
     }
 }
 
+// Returns whether the elements are floats; those of the other types and roles are integers.
+static bool has_floats(const struct ree_hard_values *v) {
+    return v->role < REE_HARD_BOUNDED && (v->dtype == REE_F32 || v->dtype == REE_F64 ||
+                                          v->dtype == REE_F16 || v->dtype == REE_BF16);
+}
+
 static bool is_masked(const struct ree_hard_values *v, uint64_t run) {
     return v->role == REE_HARD_MASKED && run % 5 == 4;
 }
@@ -132,20 +138,15 @@ static uint64_t widened(uint32_t bits, uint64_t r) {
     return result;
 }
 
-static uint64_t integer(const struct ree_hard_values *v, uint64_t run, uint64_t i, uint32_t round,
-                        uint64_t r) {
-    if (v->role == REE_HARD_TAPS && i % v->run == 0 && (r >> 63)) return UINT64_MAX;
-    if (v->role == REE_HARD_BOUNDED || v->role == REE_HARD_TAPS) {
-        uint64_t span = (uint64_t)(v->high - v->low) + 1;
-        return (uint64_t)(v->low + (int64_t)(r % span));
-    }
+// One random element of an integer or boolean type, for roles with bounds.
+static uint64_t bounded(const struct ree_hard_values *v, uint64_t i, uint32_t round, uint64_t r) {
     if (v->role == REE_HARD_DISTINCT) {
         const uint64_t n = (uint64_t)v->high + 1, index = (i * (n == 5 ? 3 : 5) + round) % n;
         return (r & 1) ? index : index - n; // sometimes negative: counted from the end
     }
-    if (v->dtype == REE_BOOL) return !is_masked(v, run) && (r & 3) != 0;
-    bool small = (run + round) % 2 == 1;
-    return small ? (uint64_t)((int64_t)(r % 13) - 6) : r;
+    if (v->role == REE_HARD_TAPS && i % v->run == 0 && (r >> 63)) return UINT64_MAX;
+    uint64_t span = (uint64_t)(v->high - v->low) + 1;
+    return (uint64_t)(v->low + (int64_t)(r % span));
 }
 
 // A block is some elements of one run. The functions below are short loops over all of them,
@@ -153,11 +154,11 @@ static uint64_t integer(const struct ree_hard_values *v, uint64_t run, uint64_t 
 #define BLOCK 256
 struct block {
     const struct ree_hard_values *v;
-    uint32_t round, n;   // n: elements
-    uint64_t run, first; // index of their run; index of the first element
-    uint32_t draws;      // random numbers per element, at r[element * draws]
-    uint64_t r[2 * BLOCK];
-    uint32_t x[BLOCK]; // values as float32
+    uint32_t round, n;     // n: elements
+    uint64_t run, first;   // index of their run; index of the first element
+    uint32_t draws;        // random numbers per element, at r[element * draws]
+    uint64_t r[2 * BLOCK]; // random numbers, or the elements if they are integers
+    uint32_t x[BLOCK];     // values as float32
 };
 
 // Generates the block's values before the role is applied. *previous: the number before the block's
@@ -213,13 +214,31 @@ static void apply_role(struct block *block) {
     for (size_t b_ = 0; b_ < (size); b_++)                                                         \
     (out)[(i) * (size) + b_] = (uint8_t)((uint64_t)(bits) >> 8 * b_)
 
+// Replaces the random numbers by elements of an integer or boolean type.
+static void make_integers(struct block *block) {
+    const struct ree_hard_values *v = block->v;
+    const uint32_t n = block->n;
+    uint64_t *r = block->r;
+    if (v->role >= REE_HARD_BOUNDED) {
+        for (uint32_t i = 0; i < n; i++)
+            r[i] = bounded(v, block->first + i, block->round, r[i]);
+    } else if (v->dtype == REE_BOOL) {
+        const bool masked = is_masked(v, block->run);
+        for (uint32_t i = 0; i < n; i++)
+            r[i] = !masked && (r[i] & 3) != 0;
+    } else if ((block->run + block->round) % 2 == 1) {
+        for (uint32_t i = 0; i < n; i++)
+            r[i] = (uint64_t)((int64_t)(r[i] % 13) - 6);
+    }
+}
+
 static void store(const struct block *block, uint8_t *out) {
     const struct ree_hard_values *v = block->v;
     const uint32_t *x = block->x, n = block->n;
     const uint64_t *r = block->r;
     const size_t size = ree_dtype_size((enum ree_dtype)v->dtype);
     out += block->first * size;
-    switch (v->role >= REE_HARD_BOUNDED ? REE_DTYPE_NONE : v->dtype) {
+    switch (has_floats(v) ? v->dtype : REE_DTYPE_NONE) {
     case REE_F32:
         for (uint32_t i = 0; i < n; i++)
             STORE(out, 4u, i, x[i]);
@@ -239,22 +258,29 @@ static void store(const struct block *block, uint8_t *out) {
             STORE(out, 2u, i, x[i] >> 16);
         break;
     default:
-        for (uint32_t i = 0; i < n; i++) {
-            const uint64_t bits = integer(v, block->run, block->first + i, block->round, r[i]);
-            STORE(out, size, i, bits);
+        switch (size) {
+        case 1:
+            for (uint32_t i = 0; i < n; i++)
+                STORE(out, 1u, i, r[i]);
+            break;
+        case 4:
+            for (uint32_t i = 0; i < n; i++)
+                STORE(out, 4u, i, r[i]);
+            break;
+        default:
+            for (uint32_t i = 0; i < n; i++)
+                STORE(out, size, i, r[i]);
         }
     }
 }
 
 // Returns whether all runs have the same style.
 static bool has_one_style(const struct ree_hard_values *v) {
-    const bool is_float =
-        v->dtype == REE_F32 || v->dtype == REE_F64 || v->dtype == REE_F16 || v->dtype == REE_BF16;
     switch (v->role) {
     case REE_HARD_MODERATE:
     case REE_HARD_BIAS:
     case REE_HARD_SCALE:
-    case REE_HARD_NEAR_ONE: return is_float;
+    case REE_HARD_NEAR_ONE: return has_floats(v);
     case REE_HARD_BOUNDED:
     case REE_HARD_TAPS:
     case REE_HARD_DISTINCT: return true;
@@ -264,10 +290,9 @@ static bool has_one_style(const struct ree_hard_values *v) {
 
 void ree_hard_values_fill(const struct ree_hard_values *v, uint32_t round, uint32_t salt,
                           void *out) {
-    uint64_t state =
-        (round + salt * UINT64_C(101)) * UINT64_C(1000003) + v->dtype * UINT64_C(7919) + v->n;
+    uint64_t state = (round + salt * UINT64_C(101)) * UINT64_C(1000003) + v->dtype * UINT64_C(7919);
     const uint64_t length = has_one_style(v) ? v->n : v->run ? v->run : 1;
-    const bool floats = v->role < REE_HARD_BOUNDED;
+    const bool floats = has_floats(v);
     // r and x stay undefined: clearing them would take longer than a short fill.
     struct block block;
     block.v = v;
@@ -286,6 +311,8 @@ void ree_hard_values_fill(const struct ree_hard_values *v, uint32_t round, uint3
         if (floats) {
             make_floats(&block, &previous);
             apply_role(&block);
+        } else {
+            make_integers(&block);
         }
         store(&block, out);
     }
