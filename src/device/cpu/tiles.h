@@ -21,6 +21,9 @@
 #define REE_TILE_MAX_TERMS 4
 #define REE_STREAM_MAX_ROWS 8
 
+// For the vector functions of the innermost loops: inlined in builds with little optimization, too.
+#define REE_TILES_INLINE static inline __attribute__((always_inline))
+
 enum {
     REE_TILE_FIRST = 1, // c holds no total yet; the result is stored, not added
     REE_TILE_LAST = 2,  // after adding this chunk, +0 is added and NaNs become canonical

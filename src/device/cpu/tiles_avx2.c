@@ -15,13 +15,13 @@ typedef __m256 vec;
 static inline __m256i first_lanes(uint32_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
-static inline vec vec_zero(void) {
+REE_TILES_INLINE vec vec_zero(void) {
     return _mm256_setzero_ps();
 }
-static inline vec vec_set1(float x) {
+REE_TILES_INLINE vec vec_set1(float x) {
     return _mm256_set1_ps(x);
 }
-static inline vec vec_load(const float *p) {
+REE_TILES_INLINE vec vec_load(const float *p) {
     return _mm256_loadu_ps(p);
 }
 // Loads LANES words of 32 bits (or the first n, and zeros). The words need not hold floats.
@@ -56,10 +56,10 @@ static inline void vec_store_n(float *p, vec x, uint32_t n) {
     }
     if (n & 1) _mm_store_ss(p, part);
 }
-static inline vec vec_add(vec a, vec b) {
+REE_TILES_INLINE vec vec_add(vec a, vec b) {
     return _mm256_add_ps(a, b);
 }
-static inline vec vec_fma(vec a, vec b, vec c) {
+REE_TILES_INLINE vec vec_fma(vec a, vec b, vec c) {
     return _mm256_fmadd_ps(a, b, c);
 }
 static inline vec vec_canonical_nan(vec x) {

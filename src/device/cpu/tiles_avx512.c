@@ -18,13 +18,13 @@ typedef __m512 vec;
 static inline __mmask16 first_lanes(uint32_t n) {
     return (__mmask16)((1u << n) - 1);
 }
-static inline vec vec_zero(void) {
+REE_TILES_INLINE vec vec_zero(void) {
     return _mm512_setzero_ps();
 }
-static inline vec vec_set1(float x) {
+REE_TILES_INLINE vec vec_set1(float x) {
     return _mm512_set1_ps(x);
 }
-static inline vec vec_load(const float *p) {
+REE_TILES_INLINE vec vec_load(const float *p) {
     return _mm512_loadu_ps(p);
 }
 // Loads LANES words of 32 bits (or the first n, and zeros). The words need not hold floats.
@@ -43,10 +43,10 @@ static inline vec vec_load_n(const float *p, uint32_t n) {
 static inline void vec_store_n(float *p, vec x, uint32_t n) {
     _mm512_mask_storeu_ps(p, first_lanes(n), x);
 }
-static inline vec vec_add(vec a, vec b) {
+REE_TILES_INLINE vec vec_add(vec a, vec b) {
     return _mm512_add_ps(a, b);
 }
-static inline vec vec_fma(vec a, vec b, vec c) {
+REE_TILES_INLINE vec vec_fma(vec a, vec b, vec c) {
     return _mm512_fmadd_ps(a, b, c);
 }
 static inline vec vec_canonical_nan(vec x) {

@@ -12,13 +12,13 @@
 
 typedef float32x4_t vec;
 
-static inline vec vec_zero(void) {
+REE_TILES_INLINE vec vec_zero(void) {
     return vdupq_n_f32(0.0f);
 }
-static inline vec vec_set1(float x) {
+REE_TILES_INLINE vec vec_set1(float x) {
     return vdupq_n_f32(x);
 }
-static inline vec vec_load(const float *p) {
+REE_TILES_INLINE vec vec_load(const float *p) {
     return vld1q_f32(p);
 }
 // Loads LANES words of 32 bits (or the first n, and zeros). The words need not hold floats.
@@ -52,10 +52,10 @@ static inline void vec_store_n(float *p, vec x, uint32_t n) {
     if (n == 1) vst1q_lane_f32(p, x, 0);
     if (n == 3) vst1q_lane_f32(p + 2, x, 2);
 }
-static inline vec vec_add(vec a, vec b) {
+REE_TILES_INLINE vec vec_add(vec a, vec b) {
     return vaddq_f32(a, b);
 }
-static inline vec vec_fma(vec a, vec b, vec c) {
+REE_TILES_INLINE vec vec_fma(vec a, vec b, vec c) {
     return vfmaq_f32(c, a, b);
 }
 static inline vec vec_canonical_nan(vec x) {

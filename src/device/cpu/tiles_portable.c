@@ -14,13 +14,13 @@
 
 typedef float vec;
 
-static inline vec vec_zero(void) {
+REE_TILES_INLINE vec vec_zero(void) {
     return 0.0f;
 }
-static inline vec vec_set1(float x) {
+REE_TILES_INLINE vec vec_set1(float x) {
     return x;
 }
-static inline vec vec_load(const float *p) {
+REE_TILES_INLINE vec vec_load(const float *p) {
     return *p;
 }
 // Loads LANES words of 32 bits (or the first n, and zeros). The words need not hold floats.
@@ -41,10 +41,10 @@ static inline vec vec_load_n(const float *p, uint32_t n) {
 static inline void vec_store_n(float *p, vec x, uint32_t n) {
     if (n) *p = x;
 }
-static inline vec vec_add(vec a, vec b) {
+REE_TILES_INLINE vec vec_add(vec a, vec b) {
     return a + b;
 }
-static inline vec vec_fma(vec a, vec b, vec c) {
+REE_TILES_INLINE vec vec_fma(vec a, vec b, vec c) {
     return fmaf(a, b, c);
 }
 static inline vec vec_canonical_nan(vec x) {
