@@ -7,12 +7,12 @@
 //
 //     statement: {"_type": "https://in-toto.io/Statement/v1",
 //                 "subject": [{"name": file name, "digest": {"sha256": of the receipt's file}}],
-//                 "predicateType": "urn:ree:receipt:2",
+//                 "predicateType": "urn:ree:receipt:2" or "urn:ree:training-receipt:1",
 //                 "predicate": the receipt, without its own signature}
 //
 // The signature is over "DSSEv1" SP length SP type SP length SP payload (PAE in DSSE's
 // specification). It proves who signed, not that the receipt is true.
-#include "receipt/receipt.h"
+#include "receipt/dsse.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -22,11 +22,11 @@
 #include "base/file.h"
 #include "base/float_env.h"
 #include "base/memory.h"
+#include "receipt/receipt.h"
 #include "receipt/receipt_internal.h"
 
 #define PAYLOAD_TYPE "application/vnd.in-toto+json"
 #define STATEMENT_TYPE "https://in-toto.io/Statement/v1"
-#define PREDICATE_TYPE "urn:ree:receipt:"
 
 // Encodes as base64 (RFC 4648, section 4). Release the result with ree_free. NULL: out of memory.
 static char *encode(const void *bytes, size_t n) {
@@ -85,35 +85,28 @@ static bool add_item(cJSON *object, const char *name, cJSON *item) {
     return false;
 }
 
-// Returns the receipt as JSON, as its file has it but without its signature. NULL after a failure.
-static cJSON *predicate_of(const struct ree_receipt *receipt) {
-    struct ree_receipt plain = *receipt;
-    char *text = NULL;
-    size_t n = 0;
-    plain.is_signed = false;
+// Parses the receipt's text. NULL: out of memory.
+static cJSON *predicate_of(const struct ree_attested *receipt) {
     cJSON *json = NULL;
-    if (ree_receipt_encode(&plain, &text, &n, NULL) == REE_OK)
-        (void)ree_json_parse_strict(text, n, &json, NULL); // json stays NULL after a failure
-    ree_free(text);
+    (void)ree_json_parse_strict(receipt->text, receipt->nbytes, &json, NULL);
     return json;
 }
 
-static enum ree_status make_statement(const struct ree_receipt *receipt, const char *receipt_path,
-                                      struct ree_strbuf *out, struct ree_error *err) {
-    char hex[65], type[32];
-    REE_TRY(hash_file(receipt_path, hex, err));
-    snprintf(type, sizeof type, "%s%u", PREDICATE_TYPE, receipt->version);
+static enum ree_status make_statement(const struct ree_attested *receipt, struct ree_strbuf *out,
+                                      struct ree_error *err) {
+    char hex[65];
+    REE_TRY(hash_file(receipt->path, hex, err));
     cJSON *root = cJSON_CreateObject(), *subject = cJSON_CreateObject();
     cJSON *list = cJSON_AddArrayToObject(root, "subject");
     cJSON *digest = cJSON_AddObjectToObject(subject, "digest");
-    bool ok = cJSON_AddStringToObject(subject, "name", file_name(receipt_path)) &&
+    bool ok = cJSON_AddStringToObject(subject, "name", file_name(receipt->path)) &&
               cJSON_AddStringToObject(digest, "sha256", hex);
     if (!list || !subject || !cJSON_AddItemToArray(list, subject)) {
         cJSON_Delete(subject);
         ok = false;
     }
     ok = ok && cJSON_AddStringToObject(root, "_type", STATEMENT_TYPE) &&
-         cJSON_AddStringToObject(root, "predicateType", type) &&
+         cJSON_AddStringToObject(root, "predicateType", receipt->type) &&
          add_item(root, "predicate", predicate_of(receipt));
     enum ree_status status = ok ? ree_canonical_json(root, out, err) : ree_no_memory(err);
     cJSON_Delete(root);
@@ -152,13 +145,12 @@ static enum ree_status make_envelope(const struct ree_strbuf *statement, const c
     return status == REE_OK && out->failed ? ree_no_memory(err) : status;
 }
 
-enum ree_status ree_dsse_write(const struct ree_receipt *receipt, const char *receipt_path,
-                               const char *key_path, const char *path, struct ree_error *err) {
-    REE_FLOAT_ENV_API();
+enum ree_status ree_attestation_write(const struct ree_attested *receipt, const char *key_path,
+                                      const char *path, struct ree_error *err) {
     struct ree_strbuf statement, envelope;
     ree_strbuf_init(&statement);
     ree_strbuf_init(&envelope);
-    enum ree_status status = make_statement(receipt, receipt_path, &statement, err);
+    enum ree_status status = make_statement(receipt, &statement, err);
     if (status == REE_OK) status = make_envelope(&statement, key_path, &envelope, err);
     if (status == REE_OK) status = ree_file_write(path, envelope.data, envelope.size, err);
     ree_strbuf_finish(&statement);
@@ -185,43 +177,36 @@ static enum ree_status parse(const char *text, size_t n, cJSON **out, struct ree
 
 // Other tools read the receipt's contents from the statement and never see the file, so the
 // predicate must equal the file's contents.
-static enum ree_status check_predicate(const cJSON *statement, const char *receipt_path,
+static enum ree_status check_predicate(const cJSON *statement, const struct ree_attested *receipt,
                                        struct ree_error *err) {
-    struct ree_receipt receipt;
     struct ree_strbuf here, there;
-    char type[32];
     ree_strbuf_init(&here);
     ree_strbuf_init(&there);
     const cJSON *stated = cJSON_GetObjectItemCaseSensitive(statement, "predicate");
-    cJSON *predicate = NULL;
-    enum ree_status status = ree_receipt_read(receipt_path, &receipt, err);
-    if (status == REE_OK) {
-        snprintf(type, sizeof type, "%s%u", PREDICATE_TYPE, receipt.version);
-        predicate = predicate_of(&receipt);
-        if (!predicate) status = ree_no_memory(err);
-    }
-    if (status == REE_OK && strcmp(string_of(statement, "predicateType"), type) != 0)
+    cJSON *predicate = predicate_of(receipt);
+    enum ree_status status = predicate ? REE_OK : ree_no_memory(err);
+    if (status == REE_OK && strcmp(string_of(statement, "predicateType"), receipt->type) != 0)
         status = ree_fail(err, REE_INVALID, "its predicateType is '%.64s', expected '%s'",
-                          string_of(statement, "predicateType"), type);
+                          string_of(statement, "predicateType"), receipt->type);
     if (status == REE_OK && !stated)
         status = ree_fail(err, REE_INVALID, "its statement has no predicate");
     if (status == REE_OK) status = ree_canonical_json(predicate, &here, err);
     if (status == REE_OK) status = ree_canonical_json(stated, &there, err);
     if (status == REE_OK &&
         (here.size != there.size || memcmp(here.data, there.data, here.size) != 0))
-        status = ree_fail(err, REE_INVALID, "its predicate is not the content of %s", receipt_path);
+        status =
+            ree_fail(err, REE_INVALID, "its predicate is not the content of %s", receipt->path);
     cJSON_Delete(predicate);
     ree_strbuf_finish(&here);
     ree_strbuf_finish(&there);
-    ree_receipt_finish(&receipt);
     return status;
 }
 
-static enum ree_status check_statement(const char *text, size_t n, const char *receipt_path,
-                                       struct ree_error *err) {
+static enum ree_status check_statement(const char *text, size_t n,
+                                       const struct ree_attested *receipt, struct ree_error *err) {
     cJSON *json;
     char hex[65];
-    REE_TRY(hash_file(receipt_path, hex, err));
+    REE_TRY(hash_file(receipt->path, hex, err));
     REE_TRY(parse(text, n, &json, err));
     const cJSON *subjects = cJSON_GetObjectItemCaseSensitive(json, "subject");
     const char *stated = string_of(
@@ -229,7 +214,7 @@ static enum ree_status check_statement(const char *text, size_t n, const char *r
     enum ree_status status = REE_OK;
     if (strcmp(string_of(json, "_type"), STATEMENT_TYPE) != 0)
         status = ree_fail(err, REE_INVALID, "its payload is not an in-toto statement (v1)");
-    else if (strncmp(string_of(json, "predicateType"), PREDICATE_TYPE, strlen(PREDICATE_TYPE)) != 0)
+    else if (strncmp(string_of(json, "predicateType"), "urn:ree:", 8) != 0)
         status = ree_fail(err, REE_INVALID, "its statement is not about a receipt of ree");
     else if (cJSON_GetArraySize(subjects) != 1)
         status = ree_fail(err, REE_INVALID, "its statement is about %d files, expected one",
@@ -237,9 +222,9 @@ static enum ree_status check_statement(const char *text, size_t n, const char *r
     else if (strcmp(stated, hex) != 0)
         status =
             ree_fail(err, REE_INVALID, "it is about another file: %s has SHA-256 %s, not %.64s",
-                     receipt_path, hex, stated);
+                     receipt->path, hex, stated);
     else
-        status = check_predicate(json, receipt_path, err);
+        status = check_predicate(json, receipt, err);
     cJSON_Delete(json);
     return status;
 }
@@ -273,7 +258,7 @@ static enum ree_status check_signature(const cJSON *envelope, const unsigned cha
                     public_key[0] ? public_key : "the key that it names");
 }
 
-static enum ree_status check_envelope(const cJSON *envelope, const char *receipt_path,
+static enum ree_status check_envelope(const cJSON *envelope, const struct ree_attested *receipt,
                                       const char *public_key, char signer[65],
                                       struct ree_error *err) {
     size_t n = 0;
@@ -284,8 +269,49 @@ static enum ree_status check_envelope(const cJSON *envelope, const char *receipt
     if (failed) return ree_no_memory(err);
     if (!payload) return ree_fail(err, REE_INVALID, "its payload is not base64");
     enum ree_status status = check_signature(envelope, payload, n, public_key, signer, err);
-    if (status == REE_OK) status = check_statement((const char *)payload, n, receipt_path, err);
+    if (status == REE_OK) status = check_statement((const char *)payload, n, receipt, err);
     ree_free(payload);
+    return status;
+}
+
+enum ree_status ree_attestation_check(const char *path, const struct ree_attested *receipt,
+                                      const char *public_key, char signer[65],
+                                      struct ree_error *err) {
+    void *bytes;
+    size_t n;
+    cJSON *json = NULL;
+    signer[0] = 0;
+    REE_TRY(ree_file_read_small(path, 2 * REE_RECEIPT_MAX_SIZE, &bytes, &n, err));
+    enum ree_status status = parse(bytes, n, &json, err);
+    if (status == REE_OK) status = check_envelope(json, receipt, public_key, signer, err);
+    cJSON_Delete(json);
+    ree_free(bytes);
+    return status == REE_OK ? status : ree_fail_prefix(err, "%s", path);
+}
+
+// Receipts of completions and of tensors
+
+// Fills *out, whose text the caller releases with ree_free, and `type`, to which it points.
+static enum ree_status attested_of(const struct ree_receipt *receipt, const char *path,
+                                   char type[32], struct ree_attested *out, char **out_text,
+                                   struct ree_error *err) {
+    struct ree_receipt plain = *receipt;
+    plain.is_signed = false;
+    snprintf(type, 32, "urn:ree:receipt:%u", receipt->version);
+    *out = (struct ree_attested){.path = path, .type = type};
+    REE_TRY(ree_receipt_encode(&plain, out_text, &out->nbytes, err));
+    out->text = *out_text;
+    return REE_OK;
+}
+
+enum ree_status ree_dsse_write(const struct ree_receipt *receipt, const char *receipt_path,
+                               const char *key_path, const char *path, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    struct ree_attested attested;
+    char type[32], *text = NULL;
+    enum ree_status status = attested_of(receipt, receipt_path, type, &attested, &text, err);
+    if (status == REE_OK) status = ree_attestation_write(&attested, key_path, path, err);
+    ree_free(text);
     return status;
 }
 
@@ -293,15 +319,15 @@ enum ree_status ree_dsse_check(const char *path, const char *receipt_path, const
                                char signer[65], struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
+    struct ree_receipt receipt;
+    struct ree_attested attested;
+    char type[32], *text = NULL;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    void *bytes;
-    size_t n;
-    cJSON *json = NULL;
     signer[0] = 0;
-    REE_TRY(ree_file_read_small(path, 2 * REE_RECEIPT_MAX_SIZE, &bytes, &n, err));
-    enum ree_status status = parse(bytes, n, &json, err);
-    if (status == REE_OK) status = check_envelope(json, receipt_path, public_key, signer, err);
-    cJSON_Delete(json);
-    ree_free(bytes);
-    return status == REE_OK ? status : ree_fail_prefix(err, "%s", path);
+    enum ree_status status = ree_receipt_read(receipt_path, &receipt, err);
+    if (status == REE_OK) status = attested_of(&receipt, receipt_path, type, &attested, &text, err);
+    if (status == REE_OK) status = ree_attestation_check(path, &attested, public_key, signer, err);
+    ree_free(text);
+    ree_receipt_finish(&receipt);
+    return status;
 }

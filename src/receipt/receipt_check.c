@@ -26,10 +26,9 @@ __attribute__((format(printf, 4, 5))) static void add(struct report *report, con
 
 static void compare(struct report *report, const char *what, const char *computed,
                     const char *stated) {
-    if (strcmp(computed, stated) == 0)
-        add(report, what, true, "SHA-256 %s", computed);
-    else
-        add(report, what, false, "SHA-256 is %s, but the receipt has %s", computed, stated);
+    struct ree_receipt_finding *finding = &report->findings[report->n++];
+    ree_finding_compare(what, computed, stated, finding);
+    report->ok = report->ok && finding->ok;
 }
 
 static void check_body(struct report *report, const struct ree_receipt *receipt) {
@@ -105,13 +104,10 @@ size_t ree_receipt_check(const struct ree_receipt *receipt,
         check_parameters(&report, receipt);
     }
     if (receipt->is_signed) {
-        bool failed, ok = ree_receipt_signature_holds(receipt, &failed);
-        add(&report, "signature", ok,
-            ok       ? "by %s"
-            : failed ? "out of memory: cannot check whether it is by %s"
-                     : "it is not a signature of this receipt by %s",
-            receipt->public_key);
-        report.findings[report.n - 1].unknown = failed;
+        struct ree_receipt_finding *finding = &findings[report.n++];
+        ree_finding_signature(receipt->receipt_hash, receipt->public_key, receipt->signature,
+                              finding);
+        report.ok = report.ok && finding->ok;
     }
     *out_ok = report.ok;
     return report.n;

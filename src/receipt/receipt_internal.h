@@ -86,4 +86,19 @@ void ree_receipt_date(char out[32]);
 // public_key. If memory is exhausted, returns false and sets *out_failed.
 bool ree_receipt_signature_holds(const struct ree_receipt *receipt, bool *out_failed);
 
+// Findings of receipts of any kind. Hashes, keys and signatures are hexadecimal; public_key "": the
+// receipt is not signed.
+void ree_finding_compare(const char *what, const char *computed, const char *stated,
+                         struct ree_receipt_finding *out);
+void ree_finding_signature(const char *receipt_hash, const char *public_key, const char *signature,
+                           struct ree_receipt_finding *out);
+void ree_finding_key(const char *public_key, const char *required, struct ree_receipt_finding *out);
+// `status` and `err`: result of checking the attestation
+void ree_finding_attestation(enum ree_status status, const char *signer,
+                             const struct ree_error *err, struct ree_receipt_finding *out);
+// Sets *out_ok to whether all findings are ok. Fails with REE_IO if one is unknown. `path` names
+// the receipt in the message; NULL: it has none.
+enum ree_status ree_findings_conclude(const struct ree_receipt_finding *findings, size_t n,
+                                      const char *path, bool *out_ok, struct ree_error *err);
+
 #endif

@@ -147,34 +147,6 @@ const char *ree_receipt_json(const struct ree_receipt *receipt) {
 
 // Validation
 
-static void check_key(const struct ree_receipt *receipt, const char *key,
-                      struct ree_receipt_finding *out) {
-    *out = (struct ree_receipt_finding){.what = "public key"};
-    out->ok = receipt->is_signed && strcmp(receipt->public_key, key) == 0;
-    if (out->ok)
-        snprintf(out->detail, sizeof out->detail, "%s, as required", key);
-    else if (receipt->is_signed)
-        snprintf(out->detail, sizeof out->detail, "it is %s, required is %s", receipt->public_key,
-                 key);
-    else
-        snprintf(out->detail, sizeof out->detail, "the receipt is not signed, required is %s", key);
-}
-
-static void check_attestation(const char *attestation, const char *path, const char *key,
-                              struct ree_receipt_finding *out) {
-    struct ree_error err;
-    char signer[65];
-    enum ree_status status = ree_dsse_check(attestation, path, key, signer, &err);
-    *out = (struct ree_receipt_finding){.what = "attestation",
-                                        .ok = status == REE_OK,
-                                        .unknown = status != REE_OK && status != REE_INVALID &&
-                                                   status != REE_UNSUPPORTED};
-    if (out->ok)
-        snprintf(out->detail, sizeof out->detail, "by %s", signer);
-    else
-        snprintf(out->detail, sizeof out->detail, "%.250s", err.message);
-}
-
 enum ree_status ree_receipt_validate(struct ree_receipt *receipt,
                                      const struct ree_validate_options *options,
                                      const struct ree_receipt_finding **out_findings, size_t *out_n,
@@ -195,15 +167,14 @@ enum ree_status ree_receipt_validate(struct ree_receipt *receipt,
     bool ok;
     size_t n = ree_receipt_check(receipt, findings, &ok);
     if (o.public_key && (!o.attestation || receipt->is_signed))
-        check_key(receipt, key, &findings[n++]);
-    if (o.attestation) check_attestation(o.attestation, path, key, &findings[n++]);
-    ok = true;
-    for (size_t i = 0; i < n; i++) {
-        if (findings[i].unknown)
-            return ree_fail(err, REE_IO, "%s%s%s: %s", path ? path : "", path ? ": " : "",
-                            findings[i].what, findings[i].detail);
-        ok = ok && findings[i].ok;
+        ree_finding_key(receipt->is_signed ? receipt->public_key : "", key, &findings[n++]);
+    if (o.attestation) {
+        struct ree_error reason;
+        char signer[65];
+        enum ree_status status = ree_dsse_check(o.attestation, path, key, signer, &reason);
+        ree_finding_attestation(status, signer, &reason, &findings[n++]);
     }
+    REE_TRY(ree_findings_conclude(findings, n, path, &ok, err));
     *out_findings = findings;
     *out_n = n;
     *out_ok = ok;

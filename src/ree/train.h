@@ -10,7 +10,7 @@
 //     ree_training_load       continues from a checkpoint
 //     ree_training_step       one step
 //     ree_training_save       writes a checkpoint
-//     ree_training_receipt_create, ree_training_verify
+//     ree_training_receipt_create, ree_training_receipt_validate, ree_training_verify
 //
 // The bits depend on the step, the samples, the seed and the number of steps, and not on the
 // device. NUMERICS.md, "Order of samples" and "Trainings", defines them.
@@ -222,6 +222,31 @@ struct ree_training_receipt_info {
 // Returns the fields of a receipt, borrowed and valid until it is signed or destroyed.
 REE_API const struct ree_training_receipt_info *
 ree_training_receipt_info(const struct ree_training_receipt *receipt);
+
+// The result of checking a receipt by its own contents. The struct does not change between
+// versions.
+struct ree_training_validation {
+    // The fields as the file has them, also if they are wrong. receipt_hash is the stated one.
+    const struct ree_training_receipt_info *receipt;
+    const struct ree_receipt_finding *findings;
+    size_t n_findings;
+    bool ok; // all findings are ok
+};
+
+// Checks the hash and the signature of the receipt in a file, and an attestation of it. Repeats no
+// step, so it does not show that the training gave these states. Fails with REE_UNSUPPORTED if the
+// file is no receipt of a training, with REE_INVALID if it is malformed, and with REE_IO if
+// something cannot be checked. `options` may be NULL. Release *out with
+// ree_training_validation_destroy.
+REE_API enum ree_status ree_training_receipt_validate(const char *path,
+                                                      const struct ree_validate_options *options,
+                                                      const struct ree_training_validation **out,
+                                                      struct ree_error *err);
+REE_API void ree_training_validation_destroy(const struct ree_training_validation *validation);
+// As ree_dsse_write, for a receipt of a training.
+REE_API enum ree_status ree_training_dsse_write(const struct ree_training_receipt *receipt,
+                                                const char *receipt_path, const char *key_path,
+                                                const char *path, struct ree_error *err);
 
 struct ree_training_verify_options {
     size_t size;            // sizeof(struct ree_training_verify_options)

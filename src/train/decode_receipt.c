@@ -98,7 +98,7 @@ static enum ree_status get_rest(const struct ree_fields *root, struct ree_traini
     return ree_field_string(&part, "created", &r->created, err);
 }
 
-static enum ree_status decode(const cJSON *json, struct ree_training_receipt *r,
+static enum ree_status decode(const cJSON *json, struct ree_training_receipt *r, char computed[65],
                               struct ree_error *err) {
     static const char *const schemas[] = {"ree-training-receipt/1"};
     struct ree_fields root = {json, "receipt", &r->arena};
@@ -114,9 +114,29 @@ static enum ree_status decode(const cJSON *json, struct ree_training_receipt *r,
     REE_TRY(get_body(&root, r, err));
     REE_TRY(get_rest(&root, r, err));
     REE_TRY(ree_training_receipt_seal(r, err));
-    if (!strcmp(stated, r->receipt_hash)) return REE_OK;
-    return ree_fail(err, REE_INVALID, "receipt_hash is %s, but the SHA-256 of the body is %s",
-                    stated, r->receipt_hash);
+    memcpy(computed, r->receipt_hash, sizeof r->receipt_hash);
+    memcpy(r->receipt_hash, stated, sizeof r->receipt_hash);
+    return REE_OK;
+}
+
+enum ree_status ree_training_receipt_decode(const void *bytes, size_t nbytes, const char *where,
+                                            struct ree_training_receipt **out, char computed[65],
+                                            struct ree_error *err) {
+    cJSON *json = NULL;
+    *out = NULL;
+    REE_TRY(ree_training_receipt_new(out, err));
+    enum ree_status status =
+        nbytes > REE_RECEIPT_MAX_SIZE
+            ? ree_fail(err, REE_INVALID, "it has %zu bytes; the maximum is %zu", nbytes,
+                       REE_RECEIPT_MAX_SIZE)
+            : ree_json_parse_strict(bytes, nbytes, &json, err);
+    if (status == REE_OK) status = decode(json, *out, computed, err);
+    cJSON_Delete(json);
+    if (status == REE_OK) ree_training_receipt_describe(*out);
+    if (status == REE_OK) return REE_OK;
+    ree_training_receipt_destroy(*out);
+    *out = NULL;
+    return ree_fail_prefix(err, "%s", where);
 }
 
 enum ree_status ree_training_receipt_parse(const void *bytes, size_t nbytes, const char *where,
@@ -124,20 +144,18 @@ enum ree_status ree_training_receipt_parse(const void *bytes, size_t nbytes, con
                                            struct ree_error *err) {
     REE_FLOAT_ENV_API();
     struct ree_error local;
-    cJSON *json = NULL;
+    char computed[65];
     *out = NULL;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
-    REE_TRY(ree_training_receipt_new(out, err));
-    enum ree_status status =
-        nbytes > REE_RECEIPT_MAX_SIZE
-            ? ree_fail(err, REE_INVALID, "it has %zu bytes; the maximum is %zu", nbytes,
-                       REE_RECEIPT_MAX_SIZE)
-            : ree_json_parse_strict(bytes, nbytes, &json, err);
-    if (status == REE_OK) status = decode(json, *out, err);
-    cJSON_Delete(json);
-    if (status == REE_OK) ree_training_receipt_describe(*out);
+    REE_TRY(ree_training_receipt_decode(bytes, nbytes, where, out, computed, err));
+    const enum ree_status status =
+        strcmp((*out)->receipt_hash, computed) == 0
+            ? REE_OK
+            : ree_fail(err, REE_INVALID,
+                       "%s: receipt_hash is %s, but the SHA-256 of the body is %s", where,
+                       (*out)->receipt_hash, computed);
     if (status == REE_OK) return REE_OK;
     ree_training_receipt_destroy(*out);
     *out = NULL;
-    return ree_fail_prefix(err, "%s", where);
+    return status;
 }

@@ -42,6 +42,12 @@ void ree_training_receipt_describe(struct ree_training_receipt *receipt);
 // Computes receipt_hash from the body.
 enum ree_status ree_training_receipt_seal(struct ree_training_receipt *receipt,
                                           struct ree_error *err);
+// Decodes a receipt and does not compare its hash: receipt_hash is the stated one, `computed`
+// receives that of the body. `where` names it in messages. Release *out with
+// ree_training_receipt_destroy. Fails with REE_UNSUPPORTED if it is no receipt of a training.
+enum ree_status ree_training_receipt_decode(const void *bytes, size_t nbytes, const char *where,
+                                            struct ree_training_receipt **out, char computed[65],
+                                            struct ree_error *err);
 // Makes the text of the file. Release *out with ree_free.
 enum ree_status ree_training_receipt_encode(const struct ree_training_receipt *receipt, char **out,
                                             size_t *out_nbytes, struct ree_error *err);

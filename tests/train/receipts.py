@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Receipts of trainings: their hashes by an independent computation, verification of all steps and of parts, and at
-least 20 lies about each field, sealed again; none may be called verified.
+"""Receipts of trainings: their hashes by an independent computation, validation and attestations, verification of all
+steps and of parts, and at least 20 lies about each field, sealed again; none may be called verified.
 
     tests/train/receipts.py --ree-run build/ree-run
 """
+import base64
 import copy
 import hashlib
 import json
@@ -142,9 +143,8 @@ def parts():
     # A receipt whose hash is wrong is called that by every command.
     lie = json.loads(r.read_text())
     lie["receipt_hash"] = "0" * 64
-    for command in (["verify", write(lie), line], ["validate", write(lie)]):
-        verdict(harness.call(args.ree_run, *command), 2, "receipt_hash is 0000")
-    verdict(harness.call(args.ree_run, "validate", r), 2, "is the receipt of a training")
+    verdict(harness.call(args.ree_run, "verify", write(lie), line), 2, "receipt_hash is 0000")
+    verdict(harness.call(args.ree_run, "validate", write(lie)), 1, "but the receipt has 0000")
     verdict(verify(r, "--prompt-text", "x"), 2, "--data is for the receipt of a training")
     verdict(harness.call(args.ree_run, "verify", r, line, "--steps", 3), 2, "require --data")
     verdict(verify(line), 2, "")
@@ -180,6 +180,60 @@ def signatures():
         text = lie["signature"]["signature"]
         lie["signature"]["signature"] = text[:i] + ("0" if text[i] != "0" else "1") + text[i + 1:]
         verdict(verify(write(lie)), 1, "signature: differs")
+
+
+def validated():
+    """validate: what follows from the file alone, for receipts and for attestations of them."""
+    r, envelope, other = folder / "validated.json", folder / "r.dsse", folder / "other.dsse"
+    key, liar = folder / "key.pem", folder / "other.pem"
+    made = train(r, "--steps", 4, "--sign", key, "--dsse", envelope)
+    train(folder / "second.json", "--steps", 3, "--sign", key, "--dsse", other)
+    public = made["signature"]["public_key"]
+
+    def validate(path, code, *options, wrong=()):
+        done = harness.call(args.ree_run, "validate", path, "--json", *options)
+        check(done.returncode == code, lambda: f"exit code {done.returncode}, expected {code}: {done.stdout}{done.stderr}")
+        if code == 2:
+            return done.stderr
+        shown = json.loads(done.stdout)
+        check(shown["valid"] == (code == 0) and shown["receipt_hash"] == json.loads(path.read_text())["receipt_hash"], shown)
+        found = {f["what"] for f in shown["findings"] if not f["ok"]}
+        check(found == set(wrong), lambda: f"wrong: {found}, expected {set(wrong)}")
+        return {f["what"] for f in shown["findings"]}
+
+    check(validate(r, 0) == {"receipt", "signature"}, "what is checked")
+    check(validate(folder / "r.json", 0) == {"receipt"}, "a receipt without a signature")
+    check(validate(r, 0, "--public-key", f"{key}.pub", "--dsse", envelope) ==
+          {"receipt", "signature", "public key", "attestation"}, "all is checked")
+    validate(folder / "r.json", 1, "--public-key", f"{key}.pub", wrong=["public key"])
+    validate(r, 1, "--public-key", f"{liar}.pub", wrong=["public key"])
+    validate(r, 1, "--public-key", f"{liar}.pub", "--dsse", envelope, wrong=["public key", "attestation"])
+    validate(r, 1, "--dsse", other, wrong=["attestation"])
+    text = harness.call(args.ree_run, "validate", r).stdout
+    check(f"by {public}\nvalid\n" in text, text)
+    # The statement that other tools read is about this file and has its contents.
+    statement = json.loads(base64.b64decode(json.loads(envelope.read_text())["payload"]))
+    check(statement["predicateType"] == "urn:ree:training-receipt:1" and
+          statement["subject"] == [{"name": r.name, "digest": {"sha256": hashlib.sha256(r.read_bytes()).hexdigest()}}] and
+          statement["predicate"] == {k: v for k, v in made.items() if k != "signature"}, "the statement")
+    # One byte of the file, each field of the body, and what is not in the body.
+    r.write_text(r.read_text().replace("}\n", "} \n"))
+    validate(r, 1, "--dsse", envelope, wrong=["attestation"])
+    for change, wrong in ((lambda m: m["body"]["data"].update(seed="7"), ["receipt"]),
+                          (lambda m: m["body"].update(interval=2, points=m["body"]["points"][::2]), ["receipt"]),
+                          (lambda m: m["body"]["points"][1].update(chain_sha256="0" * 64), ["receipt"]),
+                          (lambda m: m.update(receipt_hash="0" * 64), ["receipt", "signature"]),
+                          (lambda m: m["body"]["data"].update(seed="7") or seal(m), ["signature"]),
+                          (lambda m: m["signature"].update(signature="0" * 128), ["signature"])):
+        lie = copy.deepcopy(made)
+        change(lie)
+        validate(write(lie), 1, wrong=wrong)
+    lie = copy.deepcopy(made)
+    del lie["body"]["interval"]
+    check("interval" in validate(write(lie), 2), "a malformed receipt cannot be checked")
+    done = harness.call(args.ree_run, "train", line, "--data", data, "--steps", 1, "--receipt-path", folder / "x.json",
+                        "--dsse", folder / "x.dsse")
+    check(done.returncode == 2 and "--dsse requires --sign" in done.stderr and not (folder / "x.json").exists(), done.stderr)
 
 
 # Lies about each field of a body: functions of the true value and a random generator. A field without a row fails.
@@ -291,6 +345,7 @@ def main():
         parts()
         versions()
         signatures()
+        validated()
         forged(train(folder / "traced.json", "--steps", N_STEPS, "--receipt-interval", INTERVAL, "--trace", folder / "r.trace"))
     return harness.finish()
 

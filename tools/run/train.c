@@ -19,7 +19,7 @@
 #define N_REPORTS 10      // number of steps whose losses are printed
 
 struct options {
-    const char *step, *data, *checkpoint, *resume, *losses, *curve, *receipt, *key;
+    const char *step, *data, *checkpoint, *resume, *losses, *curve, *receipt, *key, *dsse;
     uint64_t n_steps, n_epochs, seed, every, interval;
     struct cli_device device;
     struct cli_ranks ranks;
@@ -83,6 +83,9 @@ static const struct cli_option_row rows[] = {
              "verifier can start with a checkpoint"},
     {.name = "--sign", .value = "KEY", .kind = ROW_STRING, .at = AT(key), .path = CLI_READS,
      .help = "sign the receipt with this private key"},
+    {.name = "--dsse", .value = "FILE", .kind = ROW_STRING, .at = AT(dsse), .path = CLI_WRITES,
+     .help = "with --sign: also write an in-toto statement about the receipt, in a DSSE envelope, "
+             "for tools that use these formats"},
 
     {.kind = ROW_TEXT, .help = "\n"},
     {.kind = ROW_GROUP, .group = &cli_trace_group, .at = AT(tracing)},
@@ -138,8 +141,8 @@ struct job {
     struct traced traced; // if has_trace
     bool has_trace;
     bool has_lost_output;
-    uint64_t first, last; // steps made before this run, steps after it
-    double *losses;       // (n_losses) of the steps first + 1, ...
+    uint64_t first, last;                   // steps made before this run, steps after it
+    double *losses;                         // (n_losses) of the steps first + 1, ...
     struct ree_training_share_info *shares; // (ranks.n) what each process did; NULL: only one
     size_t n_losses, capacity;
     double seconds;
@@ -164,11 +167,10 @@ static double seconds_now(void) {
 
 // Fails if a result would replace an input or another result.
 static int check_files(const struct options *o) {
-    const char *const results[][2] = {{o->checkpoint, "a checkpoint"},
-                                      {o->losses, "losses"},
-                                      {o->curve, "a picture"},
-                                      {o->receipt, "a receipt"},
-                                      {o->tracing.trace, "a trace"}};
+    const char *const results[][2] = {
+        {o->checkpoint, "a checkpoint"}, {o->losses, "losses"},
+        {o->curve, "a picture"},         {o->receipt, "a receipt"},
+        {o->dsse, "an attestation"},     {o->tracing.trace, "a trace"}};
     const char *const inputs[] = {o->step, o->data, o->key};
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
         const char *path = results[i][0];
@@ -213,8 +215,7 @@ static int load_training(struct job *job) {
     if (ree_training_create(job->model, job->device, job->dataset, &training, &job->training,
                             &err) != REE_OK ||
         (o->resume && ree_training_load(job->training, o->resume, &err) != REE_OK) ||
-        (o->ranks.n &&
-         ree_training_share(job->training, o->ranks.transport, &err) != REE_OK))
+        (o->ranks.n && ree_training_share(job->training, o->ranks.transport, &err) != REE_OK))
         return cli_fail(&err);
     return 0;
 }
@@ -352,7 +353,9 @@ static int save_results(struct job *job, bool has_failed) {
     if (ree_training_receipt_create(job->training, job->has_trace ? job->traced.root : NULL,
                                     &job->receipt, &err) != REE_OK ||
         (o->key && ree_training_receipt_sign(job->receipt, o->key, &err) != REE_OK) ||
-        ree_training_receipt_write(job->receipt, o->receipt, &err) != REE_OK)
+        ree_training_receipt_write(job->receipt, o->receipt, &err) != REE_OK ||
+        (o->dsse &&
+         ree_training_dsse_write(job->receipt, o->receipt, o->key, o->dsse, &err) != REE_OK))
         code = cli_fail(&err);
     return code;
 }
@@ -494,6 +497,7 @@ static void parse(struct cli *cli, struct options *o) {
     trace_options_check(cli, &o->tracing);
     if (o->receipt && o->tracing.trace && o->no_fold) cli_usage(cli, CLI_TRACE_IS_FOLDED);
     if (o->key && !o->receipt) cli_usage(cli, "--sign requires --receipt-path");
+    if (o->dsse && !o->key) cli_usage(cli, "--dsse requires --sign KEY");
     if (o->interval && !o->receipt) cli_usage(cli, "--receipt-interval requires --receipt-path");
 }
 

@@ -19,10 +19,10 @@ static const struct cli_option_row rows[] = {
     {.kind = ROW_TEXT, .help =
   "ree-run validate RECEIPT [--public-key FILE|HEX] [--dsse FILE] [--json]\n"
   "\n"
-  "Checks that a receipt is complete and unaltered: that its format is right, that its hashes\n"
-  "are those of its contents, and that its signature, if it has one, is valid. validate runs\n"
-  "nothing and needs no model, so it does not show that the run gave this result. It prints one\n"
-  "line for each check, then \"valid\" or \"not valid\".\n"
+  "Checks that a receipt, of a run or of a training, is complete and unaltered: that its format\n"
+  "is right, that its hashes are those of its contents, and that its signature, if it has one, is\n"
+  "valid. validate runs nothing and needs no model, so it does not show that the run gave this\n"
+  "result. It prints one line for each check, then \"valid\" or \"not valid\".\n"
   "\n"},
     {.name = "RECEIPT", .kind = ROW_POSITIONAL, .at = AT(path), .path = CLI_READS},
     {.name = "--public-key", .value = "FILE|HEX", .kind = ROW_STRING, .at = AT(key), .path = CLI_READS,
@@ -50,12 +50,13 @@ const struct cli_option_table ree_run_validate_options = CLI_OPTION_TABLE(rows);
 #define CANNOT_CHECK 2
 
 struct report {
+    const char *receipt_hash, *public_key; // "": not signed
     const struct ree_receipt_finding *findings;
     size_t n;
     bool ok;
 };
 
-static int print_text(const struct ree_receipt_info *receipt, const struct report *report) {
+static int print_text(const struct report *report) {
     struct strbuf out;
     strbuf_init(&out);
     for (size_t i = 0; i < report->n; i++) {
@@ -64,18 +65,18 @@ static int print_text(const struct ree_receipt_info *receipt, const struct repor
         cli_append_name(&out, finding->detail);
         strbuf_append(&out, "\n", 1);
     }
-    if (!receipt->public_key[0]) strbuf_printf(&out, "%-14s  -      none\n", "signature");
+    if (!report->public_key[0]) strbuf_printf(&out, "%-14s  -      none\n", "signature");
     strbuf_printf(&out, "%s\n", report->ok ? "valid" : "not valid");
     return cli_print(&out);
 }
 
-static int print_json(const struct ree_receipt_info *receipt, const struct report *report) {
+static int print_json(const struct report *report) {
     struct strbuf out;
     cJSON *root = cJSON_CreateObject();
     cJSON_AddBoolToObject(root, "valid", report->ok);
-    cJSON_AddStringToObject(root, "receipt_hash", receipt->receipt_hash);
-    cJSON_AddBoolToObject(root, "signed", receipt->public_key[0]);
-    if (receipt->public_key[0]) cJSON_AddStringToObject(root, "public_key", receipt->public_key);
+    cJSON_AddStringToObject(root, "receipt_hash", report->receipt_hash);
+    cJSON_AddBoolToObject(root, "signed", report->public_key[0]);
+    if (report->public_key[0]) cJSON_AddStringToObject(root, "public_key", report->public_key);
     cJSON *array = cJSON_AddArrayToObject(root, "findings");
     for (size_t i = 0; i < report->n; i++) {
         cJSON *item = cJSON_CreateObject();
@@ -89,9 +90,33 @@ static int print_json(const struct ree_receipt_info *receipt, const struct repor
     return cli_print(&out);
 }
 
+// Returns the exit code.
+static int print(const struct report *report, bool json) {
+    // If the result cannot be printed, the receipt counts as not checked.
+    if ((json ? print_json(report) : print_text(report)) != 0) return CANNOT_CHECK;
+    return report->ok ? 0 : CLI_FAILED;
+}
+
 static int cannot_check(const struct ree_error *err) {
     cli_fail(err);
     return CANNOT_CHECK;
+}
+
+static int validate_training(const char *path, const struct ree_validate_options *options,
+                             bool json, const struct ree_error *why_not_other) {
+    struct ree_error err;
+    const struct ree_training_validation *v;
+    const enum ree_status status = ree_training_receipt_validate(path, options, &v, &err);
+    // If it is no receipt of a training either, the first message says what is wrong.
+    if (status != REE_OK) return cannot_check(status == REE_UNSUPPORTED ? why_not_other : &err);
+    const struct report report = {.receipt_hash = v->receipt->receipt_hash,
+                                  .public_key = v->receipt->public_key,
+                                  .findings = v->findings,
+                                  .n = v->n_findings,
+                                  .ok = v->ok};
+    const int code = print(&report, json);
+    ree_training_validation_destroy(v);
+    return code;
 }
 
 static int validate(const char *path, const char *key_text, const char *dsse, bool json) {
@@ -100,19 +125,20 @@ static int validate(const char *path, const char *key_text, const char *dsse, bo
     struct report report;
     char key[65] = "";
     if (key_text && !cli_public_key(key_text, key)) return CANNOT_CHECK;
-    if (cli_receipt_load(path, &receipt, &err) != REE_OK) return cannot_check(&err);
     struct ree_validate_options options = {
         .size = sizeof options, .public_key = key_text ? key : NULL, .attestation = dsse};
+    const enum ree_status status = ree_receipt_load(path, &receipt, &err);
+    if (status == REE_INVALID) return validate_training(path, &options, json, &err);
+    if (status != REE_OK) return cannot_check(&err);
     int code;
     if (ree_receipt_validate(receipt, &options, &report.findings, &report.n, &report.ok, &err) !=
         REE_OK) {
         code = cannot_check(&err);
     } else {
         const struct ree_receipt_info *info = ree_receipt_info(receipt);
-        code = report.ok ? 0 : CLI_FAILED;
-        // If the result cannot be printed, the receipt counts as not checked.
-        if ((json ? print_json(info, &report) : print_text(info, &report)) != 0)
-            code = CANNOT_CHECK;
+        report.receipt_hash = info->receipt_hash;
+        report.public_key = info->public_key;
+        code = print(&report, json);
     }
     ree_receipt_destroy(receipt);
     return code;
