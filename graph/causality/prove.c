@@ -28,6 +28,12 @@ static void set_row(struct ree_fact *f, enum ree_dtype dtype, uint32_t rank,
     f->axes[rank - 1] = (struct ree_axis){kind, 0};
 }
 
+// A run over other numbers of tokens than the model declares is no run that generation can make.
+static void refuse_fixed_length(struct ree_fact *f, const struct ree_value *value) {
+    if (value->has_shape && value->rank > 0 && value->dims[value->rank - 1] >= 0)
+        f->why_not = "an input of a fixed length";
+}
+
 static void set_kv_cache(struct ree_fact *f, const struct ree_prover *p, size_t i) {
     const struct ree_causality_input *in = &p->question->inputs[i];
     const struct ree_value *value = in->value;
@@ -51,20 +57,24 @@ static void set_input(struct ree_fact *f, const struct ree_prover *p, size_t i) 
     case REE_CAUSALITY_TOKENS:
         set_row(f, dtype, 2, REE_AXIS_NEW);
         f->follows = 1u << 1;
+        refuse_fixed_length(f, in->value);
         break;
     case REE_CAUSALITY_POSITIONS:
         set_row(f, dtype, in->rank == 1 ? 1 : 2, REE_AXIS_NEW);
         f->is_ramp = dtype == REE_I64 || dtype == REE_I32;
         f->ramp = f->rank - 1;
+        refuse_fixed_length(f, in->value);
         break;
     case REE_CAUSALITY_ONES:
         set_row(f, dtype, 2, p->has_cache ? REE_AXIS_ALL : REE_AXIS_NEW);
         f->has_fill = true;
         f->fill = 1;
+        refuse_fixed_length(f, in->value);
         break;
     case REE_CAUSALITY_ZEROS:
         set_row(f, dtype, 2, REE_AXIS_NEW);
         f->has_fill = true;
+        refuse_fixed_length(f, in->value);
         break;
     case REE_CAUSALITY_PAST_LENGTH:
         set_count(f, dtype, in->rank, (struct ree_count){.past = past});

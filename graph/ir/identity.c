@@ -1,8 +1,9 @@
 // Encodes the graph as bytes: the same bytes for the same graph, whatever the layout of the file.
 //
 // Values are numbered in the order of their definition, and nodes refer to them by number. Only
-// inputs, constants and outputs are encoded with their names. Other names are left out, because ree
-// generates the names of values inside function calls, and a file could contain the same names.
+// inputs, constants and outputs are encoded with their names, and random nodes without a seed with
+// the name that is their seed. Other names are left out, because ree generates the names of values
+// inside function calls, and a file could contain the same names.
 #include "graph/ir/identity.h"
 
 #include <stdlib.h>
@@ -155,6 +156,8 @@ static void put_node(struct encoder *e, const struct ree_node *node) {
         if (node->outputs[i]) node->outputs[i]->number = e->n_values++;
         put_u32(e, node->outputs[i] ? node->outputs[i]->number : NONE);
     }
+    const char *name = ree_node_random_name(node);
+    if (name) put_string(e, name); // results depend on it
 }
 
 static int by_value_name(const void *a, const void *b) {

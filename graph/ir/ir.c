@@ -123,6 +123,20 @@ const struct ree_attr *ree_node_attr(const struct ree_node *node, const char *na
     return NULL;
 }
 
+const char *ree_node_random_name(const struct ree_node *node) {
+    static const char *const ops[] = {"RandomNormal",      "RandomNormalLike", "RandomUniform",
+                                      "RandomUniformLike", "Multinomial",      "Bernoulli"};
+    bool draws = false;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        draws |= strcmp(node->op_type, ops[i]) == 0;
+    if (strcmp(node->op_type, "Dropout") == 0) // without training_mode it is idle
+        draws = node->n_inputs > 2 && node->inputs[2];
+    if (!draws || node->domain[0] || ree_node_attr(node, "seed")) return NULL;
+    for (size_t i = 0; i < node->n_outputs; i++)
+        if (node->outputs[i]) return node->outputs[i]->name;
+    return "";
+}
+
 static const struct ree_attr *attr_of_kind(const struct ree_node *node, const char *name,
                                            enum ree_attr_kind kind) {
     const struct ree_attr *attr = ree_node_attr(node, name);

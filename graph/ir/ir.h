@@ -175,6 +175,9 @@ const char *ree_node_string(const struct ree_node *node, const char *name, const
 // another kind.
 const int64_t *ree_node_ints(const struct ree_node *node, const char *name, size_t *out_n);
 const float *ree_node_floats(const struct ree_node *node, const char *name, size_t *out_n);
+// Returns the name from which a node draws its random numbers: that of its first output. NULL: the
+// node draws none, or has a seed. The name is part of the graph's identity.
+const char *ree_node_random_name(const struct ree_node *node);
 const char *ree_attr_kind_name(enum ree_attr_kind kind); // such as "an integer"
 // Writes "node 'conv1' (Conv)", or "node #12 (Conv)" for a node without a name, to `out`, which has
 // `size` bytes. Returns `out`.

@@ -217,10 +217,9 @@ static void copy_fortran(unsigned char *dst, const unsigned char *src, const str
     }
 }
 
-enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, size_t nbytes,
-                               const char *where, struct ree_error *err) {
-    memset(tensor, 0, sizeof *tensor);
-    const unsigned char *b = bytes;
+// *out_start receives the offset of the elements.
+static enum ree_status read_header(const unsigned char *b, size_t nbytes, const char *where,
+                                   struct header *h, size_t *out_start, struct ree_error *err) {
     if (nbytes < 10 || memcmp(b, magic, sizeof magic) != 0)
         return ree_fail(err, REE_INVALID, "%s: not a .npy file (it does not start with \\x93NUMPY)",
                         where);
@@ -232,15 +231,29 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
     if (major > 1 && nbytes >= 12) length |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
     if (nbytes < start || length > nbytes - start)
         return ree_fail(err, REE_INVALID, "%s: the .npy header is truncated", where);
-
-    struct header h = {0};
+    *out_start = start + length;
     struct parser p = {(const char *)b + start, (const char *)b + start + length, where, err};
-    REE_TRY(parse_header(&p, &h));
+    return parse_header(&p, h);
+}
+
+bool ree_npy_has_strings(const void *bytes, size_t nbytes) {
+    struct header h = {0};
+    struct ree_error unused;
+    size_t start;
+    return read_header(bytes, nbytes, "", &h, &start, &unused) == REE_OK && h.dtype == REE_STRING;
+}
+
+enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, size_t nbytes,
+                               const char *where, struct ree_error *err) {
+    memset(tensor, 0, sizeof *tensor);
+    const unsigned char *b = bytes;
+    struct header h = {0};
+    size_t start;
+    REE_TRY(read_header(b, nbytes, where, &h, &start, err));
     // Check against the file's length before allocating: a forged header must not cause a large
     // allocation.
     bool text = h.dtype == REE_STRING;
-    size_t elem_size = text ? 4 * h.length : ree_dtype_size(h.dtype),
-           have = nbytes - start - length;
+    size_t elem_size = text ? 4 * h.length : ree_dtype_size(h.dtype), have = nbytes - start;
     int64_t count;
     uint64_t want;
     if (!ree_count_elements(h.rank, h.dims, &count) ||
@@ -260,7 +273,7 @@ enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, siz
         return ree_fail(err, REE_UNSUPPORTED, "%s: has more than %d empty strings", where,
                         MAX_EMPTY_STRINGS);
     REE_TRY(ree_tensor_init(tensor, NULL, h.dtype, h.rank, h.dims, err));
-    const unsigned char *elements = b + start + length;
+    const unsigned char *elements = b + start;
     if (text) {
         enum ree_status status = ree_npy_read_strings(tensor->data, (size_t)count, h.length,
                                                       elements, h.big_endian, where, err);

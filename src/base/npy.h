@@ -15,6 +15,9 @@
 // messages.
 enum ree_status ree_npy_decode(struct ree_tensor *tensor, const void *bytes, size_t nbytes,
                                const char *where, struct ree_error *err);
+// Returns whether the bytes begin as a .npy file of strings does. Strings take much more memory than
+// their file.
+bool ree_npy_has_strings(const void *bytes, size_t nbytes);
 enum ree_status ree_npy_load(struct ree_tensor *tensor, const char *path, struct ree_error *err);
 
 // Encodes a tensor as a .npy file of version 1.0. Release *out_bytes with ree_free.

@@ -147,7 +147,9 @@ static enum ree_status decide(const struct ree_hearing *hearing, struct ree_ruli
                               struct ree_error *err) {
     struct ree_error why;
     count_steps(hearing, out);
-    enum ree_status status = judge(hearing, out, err);
+    const bool has_rule =
+        !hearing->lacks_training_rules || hearing->claim->kind != REE_CLAIM_OF_INPUT;
+    enum ree_status status = has_rule ? judge(hearing, out, err) : REE_OK;
     if (status == REE_NO_MEMORY) return status;
     if (hearing->claim->kind != REE_CLAIM_OF_LENGTH &&
         ree_referee_receipts(hearing, out, &why) == REE_NO_MEMORY)
@@ -182,14 +184,19 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
         REE_TRY(ree_training_terms_lie(options->training, k, model, NULL, lie, err));
         if (lie[0]) ree_ruling_wrong(out, k, "its receipt: %s", lie);
     }
-    if (options->training && !is_named(out))
-        REE_TRY(ree_training_terms_check(options->training, err));
+    enum ree_status same =
+        options->training ? ree_training_terms_check(options->training, err) : REE_OK;
+    if (!is_named(out)) REE_TRY(same);
     struct ree_arena arena;
     ree_arena_init(&arena);
     enum ree_status status = derive_stated_runs(options, &hearing, &arena, err);
     // If one receipt is already known to lie, the receipts need not be of the same run. Each is
-    // judged by itself.
-    if (status != REE_NO_MEMORY && is_named(out)) status = REE_OK;
+    // judged by itself. Rules for the inputs of a training follow from both receipts: without them
+    // inputs are not judged, because a false receipt must not decide what the other party reads.
+    if (status != REE_NO_MEMORY && is_named(out)) {
+        hearing.lacks_training_rules = options->training && (status != REE_OK || same != REE_OK);
+        status = REE_OK;
+    }
     if (status == REE_OK) status = decide(&hearing, out, err);
     ree_arena_finish(&arena);
     return status;

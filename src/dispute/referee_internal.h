@@ -14,6 +14,7 @@ struct ree_hearing {
     bool has_receipts;                         // both receipts are available
     bool is_requested;                         // both receipts must answer a request
     const struct ree_training_terms *training; // NULL: the claim is not about trainings
+    bool lacks_training_rules; // what the inputs must be does not follow from the receipts
     const char *folder;                        // folder of the recorded values; NULL: none
 };
 

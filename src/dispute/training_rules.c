@@ -109,6 +109,10 @@ static enum ree_status find_lie(const struct ree_training_receipt *r, const stru
         snprintf(lie, REE_TRAINING_LIE,
                  "it states batches of %llu samples, but the step reads %lld",
                  (unsigned long long)r->batch_size, (long long)roles->batch_size);
+    else if (r->in_order && !roles->is_random && r->seed)
+        snprintf(lie, REE_TRAINING_LIE,
+                 "it states the seed %llu, but a seed without effect must be 0",
+                 (unsigned long long)r->seed);
     if (lie[0] || !dataset) return REE_OK;
     enum ree_status status = ree_batches_init(&batches, m->model, roles, dataset, 0, true, err);
     if (status == REE_OK) ree_batches_sha256(&batches, hex);

@@ -149,5 +149,11 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
                  "in one pass, a logit is NaN, perhaps because of a later token");
         status = run_all(&c, n, false, err);
     }
+    // One pass also computes what no step of a generation does, such as scores of later tokens.
+    if (status == REE_INVALID && one_pass) {
+        snprintf(out->why_stepwise, sizeof out->why_stepwise, "in one pass: %s", err->message);
+        ree_error_clear(err);
+        status = run_all(&c, n, false, err);
+    }
     return status;
 }

@@ -43,11 +43,37 @@ static bool signature_of_hex(const char *hex, unsigned char out[REE_SIGNATURE_SI
     return ree_unhex(half, out) && ree_unhex(hex + 64, out + 32);
 }
 
+// Returns whether the key is a point of small order: one signature by it holds for many messages,
+// so it binds nobody. RFC 8032 does not exclude these keys. They are the points whose order divides
+// 8, in all their encodings; the sign bit, the highest of the last byte, is ignored.
+static bool is_weak(const ree_digest key) {
+    static const ree_digest points[] = {
+        {0},
+        {1},
+        {0x26, 0xE8, 0x95, 0x8F, 0xC2, 0xB2, 0x27, 0xB0, 0x45, 0xC3, 0xF4,
+         0x89, 0xF2, 0xEF, 0x98, 0xF0, 0xD5, 0xDF, 0xAC, 0x05, 0xD3, 0xC6,
+         0x33, 0x39, 0xB1, 0x38, 0x02, 0x88, 0x6D, 0x53, 0xFC, 0x05},
+        {0xC7, 0x17, 0x6A, 0x70, 0x3D, 0x4D, 0xD8, 0x4F, 0xBA, 0x3C, 0x0B,
+         0x76, 0x0D, 0x10, 0x67, 0x0F, 0x2A, 0x20, 0x53, 0xFA, 0x2C, 0x39,
+         0xCC, 0xC6, 0x4E, 0xC7, 0xFD, 0x77, 0x92, 0xAC, 0x03, 0x7A},
+    };
+    ree_digest y;
+    memcpy(y, key, sizeof y);
+    y[31] &= 0x7F;
+    for (size_t i = 0; i < sizeof points / sizeof *points; i++)
+        if (memcmp(y, points[i], sizeof y) == 0) return true;
+    // p - 1, and p and p + 1, which are other encodings of 0 and 1; p = 2^255 - 19
+    bool is_high = y[0] >= 0xEC && y[0] <= 0xEE && y[31] == 0x7F;
+    for (size_t i = 1; i < 31; i++)
+        is_high &= y[i] == 0xFF;
+    return is_high;
+}
+
 bool ree_ed25519_holds(const char *public_key, const void *message, size_t nbytes,
                        const unsigned char signature[REE_SIGNATURE_SIZE], bool *out_failed) {
     ree_digest bytes;
     *out_failed = false;
-    if (!ree_unhex(public_key, bytes)) return false;
+    if (!ree_unhex(public_key, bytes) || is_weak(bytes)) return false;
     EVP_PKEY *key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, bytes, sizeof bytes);
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     // Any 32 bytes are accepted as a key, so a failure before EVP_DigestVerify means that memory is

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/status.h"
+#include "generate/generator.h"
 #include "pipeline/pipeline.h"
 #include "receipt/receipt_internal.h"
 #include "receipt/receipt_object.h"
@@ -187,6 +188,10 @@ static enum ree_status load_text(struct ree_verify_job *job, const char *path,
     run.exact_lengths = o->trace;
     if (o->trace) run.prefill_chunk = r->trace_chunk;
     REE_TRY(ree_generator_create(path, job->devices[0], &run, &job->generator, err));
+    // Without causality the tokens may depend on how the prompt is cut.
+    char reason[256];
+    if (r->trace_chunk && !ree_generator_is_causal(job->generator, reason, sizeof reason))
+        job->generator->options.prefill_chunk = r->trace_chunk;
     const char *tokenizer =
         o->tokenizer ? o->tokenizer : ree_generator_info(job->generator)->folder;
     struct ree_error why;

@@ -50,40 +50,58 @@ static enum ree_status describe_ports(struct ree_model *model, struct ree_error 
     return REE_OK;
 }
 
-static int compare_counts(const void *a, const void *b) {
-    const struct ree_op_count *x = a, *y = b;
-    int order = strcmp(x->domain, y->domain);
-    return order ? order : strcmp(x->op_type, y->op_type);
+struct counted_node {
+    const struct ree_node *node;
+    size_t order; // among all nodes
+};
+
+static int by_operator(const void *a, const void *b) {
+    const struct counted_node *x = a, *y = b;
+    int order = strcmp(x->node->domain, y->node->domain);
+    if (!order) order = strcmp(x->node->op_type, y->node->op_type);
+    return order ? order : x->order < y->order ? -1 : 1;
 }
 
-static enum ree_status count_graph(struct ree_model *model, const struct ree_graph *graph,
-                                   size_t *capacity, struct ree_error *err) {
+// Lists the nodes of the graph and its subgraphs. `list` NULL: only counts them.
+static void list_nodes(const struct ree_graph *graph, struct counted_node *list, size_t *inout_n) {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const struct ree_node *node = graph->nodes[i];
-        size_t k = 0;
-        while (k < model->n_op_counts && (strcmp(model->op_counts[k].op_type, node->op_type) ||
-                                          strcmp(model->op_counts[k].domain, node->domain)))
-            k++;
-        if (k == model->n_op_counts) {
-            if (k == *capacity) {
-                *capacity = *capacity ? *capacity * 2 : 32;
-                struct ree_op_count *grown =
-                    ree_realloc(model->op_counts, *capacity * sizeof *grown);
-                if (!grown) return ree_no_memory(err);
-                model->op_counts = grown;
-            }
-            struct ree_op_count *count = &model->op_counts[model->n_op_counts++];
-            memset(count, 0, sizeof *count);
-            count->domain = node->domain;
-            count->op_type = node->op_type;
-            count->supported =
-                ree_op_find(node->domain, node->op_type, node->opset, &count->reason) != NULL;
-        }
-        model->op_counts[k].count++;
+        if (list) list[*inout_n] = (struct counted_node){node, *inout_n};
+        ++*inout_n;
         for (size_t a = 0; a < node->n_attrs; a++)
             if (node->attrs[a].kind == REE_ATTR_GRAPH)
-                REE_TRY(count_graph(model, node->attrs[a].graph, capacity, err));
+                list_nodes(node->attrs[a].graph, list, inout_n);
     }
+}
+
+// Fills model->op_counts, sorted by domain and operator. An operator is supported if its first node
+// is.
+static enum ree_status count_operators(struct ree_model *model, struct ree_error *err) {
+    size_t n = 0;
+    list_nodes(model->graph, NULL, &n);
+    if (n == 0) return REE_OK;
+    struct counted_node *list = ree_alloc_zeroed(n, sizeof *list);
+    model->op_counts = ree_alloc_zeroed(n, sizeof *model->op_counts);
+    if (!list || !model->op_counts) {
+        ree_free(list);
+        return ree_no_memory(err);
+    }
+    n = 0;
+    list_nodes(model->graph, list, &n);
+    qsort(list, n, sizeof *list, by_operator);
+    for (size_t i = 0; i < n; i++) {
+        const struct ree_node *node = list[i].node;
+        struct ree_op_count *last = &model->op_counts[model->n_op_counts - (i > 0)];
+        if (i == 0 || strcmp(last->domain, node->domain) || strcmp(last->op_type, node->op_type)) {
+            last = &model->op_counts[model->n_op_counts++];
+            last->domain = node->domain;
+            last->op_type = node->op_type;
+            last->supported =
+                ree_op_find(node->domain, node->op_type, node->opset, &last->reason) != NULL;
+        }
+        last->count++;
+    }
+    ree_free(list);
     return REE_OK;
 }
 
@@ -225,13 +243,10 @@ static enum ree_status make_model(struct ree_graph *graph, const struct ree_mode
     model->runnable = runnable;
     model->weight_bytes = weight_bytes(graph);
     enum ree_status status = ree_identity_init(&model->identity, graph, err);
-    size_t capacity = 0;
-    if (status == REE_OK) status = count_graph(model, graph, &capacity, err);
+    if (status == REE_OK) status = count_operators(model, err);
     if (status == REE_OK) status = take_notes(model, err);
     if (status == REE_OK && !runnable) status = examine(model, err);
     if (status == REE_OK) status = describe_ports(model, err);
-    if (status == REE_OK && model->n_op_counts)
-        qsort(model->op_counts, model->n_op_counts, sizeof *model->op_counts, compare_counts);
     if (status == REE_OK && runnable) status = check_types(graph, err);
     if (status == REE_OK && runnable) status = refuse_unsupported(model, err);
     if (status == REE_OK && runnable) status = run_passes(model, options, err);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define MAX_EOS 4096 // more than any model has
+
 enum ree_status ree_read_sibling(const char *folder, const char *name, cJSON **out_json,
                                  struct ree_error *err) {
     *out_json = NULL;
@@ -49,6 +51,7 @@ static enum ree_status add_eos(struct ree_tokenizer *tokenizer, int32_t id, stru
     while (at < n && tokenizer->eos[at] < id)
         at++;
     if (at < n && tokenizer->eos[at] == id) return REE_OK;
+    if (n == MAX_EOS) return ree_fail(err, REE_INVALID, "more than %d tokens end a text", MAX_EOS);
     int32_t *eos = ree_realloc(tokenizer->eos, (n + 1) * sizeof *eos);
     if (!eos) return ree_fail(err, REE_NO_MEMORY, "no memory for ids");
     memmove(eos + at + 1, eos + at, (n - at) * sizeof *eos);

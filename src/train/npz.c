@@ -55,18 +55,17 @@ static enum ree_status add_entry(struct ree_dataset *d, zip_t *archive, uint64_t
     unsigned char *bytes = ree_alloc(entry->size + 1);
     enum ree_status status = bytes ? read_entry(file, bytes, entry->size, err) : ree_no_memory(err);
     zip_fclose(file);
-    if (status == REE_OK) status = ree_npy_decode(&tensor, bytes, entry->size, "its contents", err);
-    ree_free(bytes);
     // Arrays that no training can use, such as names of classes, are left out.
+    const bool is_text = status == REE_OK && ree_npy_has_strings(bytes, entry->size);
+    if (status == REE_OK && !is_text)
+        status = ree_npy_decode(&tensor, bytes, entry->size, "its contents", err);
+    ree_free(bytes);
     if (status == REE_UNSUPPORTED) {
         ree_error_clear(err);
         return REE_OK;
     }
+    if (is_text) return REE_OK;
     REE_TRY(status);
-    if (tensor.dtype == REE_STRING) {
-        ree_tensor_finish(&tensor);
-        return REE_OK;
-    }
     ree_free(tensor.name);
     tensor.name = array_name(entry->name);
     if (!tensor.name) {

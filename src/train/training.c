@@ -49,6 +49,8 @@ static enum ree_status init_inputs(struct ree_training *t, struct ree_error *err
 
 static enum ree_status init(struct ree_training *t, struct ree_error *err) {
     REE_TRY(ree_step_roles_read(t->model, &t->step, err));
+    // A seed without effect is 0, so that equal trainings have equal receipts.
+    if (t->options.in_order && !t->step.is_random) t->options.seed = 0;
     size_t n_outputs = ree_model_n_outputs(t->model);
     t->n_inputs = t->step.n_data + t->step.n_states + (t->step.is_random ? 2 : 0);
     t->states = ree_alloc_zeroed(t->step.n_states, sizeof *t->states);

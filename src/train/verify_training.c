@@ -94,6 +94,10 @@ static enum ree_status check_origin(struct job *job, struct ree_error *err) {
     REE_TRY(compare(job, "roles", r->roles_sha256, t->roles_sha256, err));
     REE_TRY(compare(job, "samples", r->data_sha256, t->data_sha256, err));
     uint64_t batch_size = (uint64_t)t->step.batch_size;
+    if (r->seed != t->options.seed)
+        return add_check(job->v, "batches", REE_VERIFY_DIFFERS, err,
+                         "the receipt has seed %llu, but a seed without effect must be 0",
+                         (unsigned long long)r->seed);
     if (r->n_samples == t->batches.n_samples && r->batch_size == batch_size)
         return add_check(job->v, "batches", REE_VERIFY_AGREES, err,
                          "%llu samples of %llu in each step, %s, seed %llu",

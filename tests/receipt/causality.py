@@ -661,6 +661,78 @@ def infinite_values(folder):
     check(found["result"] == "verified" and "NaN" in found.get("token_by_token", ""), f"{found}")
 
 
+def window_and_cache(m):
+    """GroupQueryAttention with a window: runs after the first one multiply values before the window by 0, a prompt skips
+    them, and 0 times infinity is NaN."""
+    group_query(m)
+    m.nodes[-1] = onnx.node("GroupQueryAttention", ["seen", "seen", "seen", "past_key_values.0.key", "past_key_values.0.value",
+                                                    "lengths32", "total32"], ["leak", "present.0.key", "present.0.value"],
+                            name="leak", domain="com.microsoft", attributes={"num_heads": 1, "kv_num_heads": 1, "local_window_size": 4})
+
+
+def one_token(m):
+    """Each run has one token."""
+    m.inputs[0] = onnx.port("input_ids", onnx.INT64, [1, 1])
+    with_cache(m)
+    m.op("Concat", ["past_key_values.0.key", "row"], "present.0.key", axis=2)
+    m.op("Identity", ["seen"], "leak")
+
+
+def distances(m):
+    """Looks up a score for the distance of each key before its query. One pass also has keys after it."""
+    with_cache(m)
+    m.op("Concat", ["past_key_values.0.key", "row"], "present.0.key", axis=2)
+    for name, value in (("past_key_values.0.key", "past"), ("present.0.key", "total")):
+        m.op("Shape", [name], f"{value}_shape")
+        m.op("Gather", [f"{value}_shape", "s2"], value, axis=0)
+    m.op("Range", ["s0", "total", "s1"], "keys")
+    m.op("Range", ["past", "total", "s1"], "queries")
+    m.op("Unsqueeze", ["queries", "n1"], "rows_of")
+    m.op("Sub", ["rows_of", "keys"], "distance")
+    m.const("far", [3], [])
+    m.op("Min", ["distance", "far"], "near")
+    m.const("scores_of", [0.0, 1.0, 2.0, 3.0])
+    m.op("Gather", ["scores_of", "near"], "scores")
+    m.op("LessOrEqual", ["keys", "rows_of"], "sees")
+    m.const("never", [-INF], [])
+    m.op("Where", ["sees", "scores", "never"], "masked")
+    m.op("Softmax", ["masked"], "weights", axis=-1)
+    m.op("MatMul", ["weights", "present.0.key"], "mixed")
+    m.op("Squeeze", ["mixed", "n1"], "sum")
+    m.const("hundredth", [0.01], [])
+    m.op("Mul", ["sum", "hundredth"], "leak")
+
+
+def only_in_steps(folder):
+    """Models of which one pass is no run of a generation, or cannot be made: their own texts verify token by token."""
+    for build, prompt, why in ((window_and_cache, PROMPT, "its window and a cache have no rule"),
+                               (one_token, [1], "an input of a fixed length"), (distances, [1, 2], "in one pass: ")):
+        m = Model(17)
+        build(m)
+        model, path = folder / f"{build.__name__}.onnx", folder / "r.json"
+        m.finish(model, weight=1.0)
+        done = run(model, "--prompt-ids", ",".join(map(str, prompt)), "--max-new-tokens", ANSWER, "--ignore-eos", "--receipt-path", path)
+        check(done.returncode == 0, f"{model.name}: {done.stderr}")
+        receipt = vectors.parse(path.read_text())
+        found = verify(path, model)
+        check(found["result"] == "verified" and why in found.get("token_by_token", ""), f"{model.name}: {found}")
+        answer = [int(t) for t in receipt["body"]["output"]["tokens"]]
+        found = verify(forge(folder / "false.json", receipt, answer[:-1] + [LIE if answer[-1] != LIE else 1]), model)
+        check(found["result"] == "differs", f"{model.name}: a false text: {found}")
+    # Six tokens in every run: no text of another length exists.
+    m = Model(17)
+    m.inputs[0] = onnx.port("input_ids", onnx.INT64, [1, 6])
+    m.op("Identity", ["seen"], "leak")
+    model = m.finish(folder / "six.onnx")
+    done = run(model, "--prompt-ids", "1,2,3,4,5,6", "--max-new-tokens", 1, "--ignore-eos", "--receipt-path", path)
+    check(done.returncode == 0, done.stderr)
+    receipt = vectors.parse(path.read_text())
+    receipt["body"]["prompt"]["tokens"] = [1, 2, 3]
+    receipt["body"]["sampling"]["max_new_tokens"] = 4
+    found = verify(forge(folder / "false.json", receipt, [4, 5, 6, 7]), model)
+    check(found["result"] == "differs", f"{model.name}: a text of another length: {found}")
+
+
 def proved(folder):
     """Models whose causality must be proved, and two whose causality is not: their masks are finite
     numbers."""
@@ -693,7 +765,7 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, ...; optional")
     parser.add_argument("--before", help="an older program that checks in one pass without a proof; its verdicts are printed")
     args = parser.parse_args()
-    for test in (liars, hostile, resumed, infinite_values, proved):
+    for test in (liars, hostile, resumed, infinite_values, only_in_steps, proved):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     return harness.finish()

@@ -224,6 +224,51 @@ def openssl(data, folder):
     cannot("validate", receipt, "--public-key", folder / "rsa", message="does not contain an Ed25519 key")
 
 
+def weak_keys(data, folder):
+    """Public keys of small order, for which one signature holds for every message: none of their signatures counts."""
+    p = 2 ** 255 - 19
+    d = -121665 * pow(121666, -1, p) % p
+
+    def x_of(y):  # a point's x; None: there is no such point
+        square = (y * y - 1) * pow(d * y * y + 1, -1, p) % p
+        x = pow(square, (p + 3) // 8, p)
+        if x * x % p != square:
+            x = x * pow(2, (p - 1) // 4, p) % p
+        return x if x * x % p == square else None
+
+    def double(point):
+        (x, y), k = point, d * point[0] ** 2 * point[1] ** 2 % p
+        return 2 * x * y * pow(1 + k, -1, p) % p, (y * y + x * x) * pow(1 - k, -1, p) % p
+
+    # Any point times the group's odd factor has small order.
+    factor = 2 ** 252 + 27742317777372353535851937790883648493
+
+    def add(a, b):
+        k = d * a[0] * b[0] * a[1] * b[1] % p
+        return ((a[0] * b[1] + a[1] * b[0]) * pow(1 + k, -1, p) % p, (a[1] * b[1] + a[0] * b[0]) * pow(1 - k, -1, p) % p)
+
+    def times(n, point):
+        made = (0, 1)
+        while n:
+            made = add(made, point) if n & 1 else made
+            point, n = double(point), n >> 1
+        return made
+
+    small = {times(factor, (x_of(y), y)) for y in range(2, 60) if x_of(y) is not None}
+    small |= {times(i, point) for point in list(small) for i in range(8)}
+    check(len(small) == 8, f"{len(small)} points of small order")
+    encodings = {y + alias for _, y in small for alias in (0, p) if y + alias < 2 ** 255}
+    receipt = json.loads((data / "text-signed.receipt.json").read_text())
+    good = receipt["signature"]["public_key"]
+    for y in sorted(encodings):
+        for sign in (0, 1 << 255):
+            key = (y | sign).to_bytes(32, "little").hex()
+            receipt["signature"].update(public_key=key, signature="01" + "00" * 63)
+            (folder / "weak.json").write_text(json.dumps(receipt, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n")
+            check(findings(folder / "weak.json", "--public-key", key, code=1) == {"signature"}, f"a signature by {key}")
+    check(len(encodings) == 7 and good not in encodings, f"{len(encodings)} encodings")
+
+
 def attestations(data, folder):
     """DSSE envelopes: our checks agree with other tools' checks, and a false statement fails."""
     model = HERE.parents[1] / "tools" / "sample" / "digits.onnx"
@@ -315,7 +360,7 @@ def main():
     args = parser.parse_args()
     ree_run = args.ree_run
     good_receipts(args.data)
-    for part in (altered_receipts, malformed_files, wrong_usage, keys, openssl, attestations):
+    for part in (altered_receipts, malformed_files, wrong_usage, keys, weak_keys, openssl, attestations):
         with tempfile.TemporaryDirectory() as folder:
             part(args.data, pathlib.Path(folder))
     return harness.finish()

@@ -250,6 +250,29 @@ def independence(ree_run, folder):
     check(shaped[0] != base[0] and shaped[1] != base[1], "a weight's shape is part of both")
 
 
+def random_nodes(ree_run, folder):
+    """A random node without a seed draws from the name of its first output, so the graph's hash covers this name; with a
+    seed, and for other operators, it does not."""
+    def make(op_type, name, inputs=("x",), **attributes):
+        path = folder / "random.onnx"
+        nodes = [onnx.node(op_type, list(inputs), [name], attributes=attributes), onnx.node("Add", ["x", name], ["y"])]
+        flag = [onnx.floats("ratio", [], [0.5]), onnx.tensor("train", 9, [], b"\1")]
+        path.write_bytes(onnx.model(nodes, [onnx.port("x", onnx.FLOAT, [4])], [onnx.port("y", onnx.FLOAT, [4])], flag, 17))
+        done = subprocess.run([ree_run, str(path), "--random-inputs", "1", "--json"], capture_output=True, text=True)
+        check(done.returncode == 0, done.stderr)
+        return hashes(ree_run, path), json.loads(done.stdout)["sha256"]
+
+    for op_type, inputs in (("RandomNormalLike", ("x",)), ("RandomUniformLike", ("x",)), ("Dropout", ("x", "ratio", "train"))):
+        (first, result), (second, other) = make(op_type, "a", inputs), make(op_type, "b", inputs)
+        check(result != other, f"{op_type}: the name decides")
+        check(first[0] != second[0] and first[1] == second[1], f"{op_type}: {first} {second}")
+        seed = {"seed": 3 if op_type == "Dropout" else 3.0}
+        (first, result), (second, other) = make(op_type, "a", inputs, **seed), make(op_type, "b", inputs, **seed)
+        check(first == second and result == other, f"{op_type} with a seed: {first} {second}")
+    (first, result), (second, other) = make("Dropout", "a"), make("Dropout", "b")
+    check(first == second and result == other, "Dropout at inference")
+
+
 def exports(ree_run, model, folder):
     before = hashes(ree_run, model)
     local = folder / model.name
@@ -297,6 +320,7 @@ def main():
         attributes_and_types(args.ree_run, folder)
         subgraphs(args.ree_run, folder)
         independence(args.ree_run, folder)
+        random_nodes(args.ree_run, folder)
         exports(args.ree_run, SAMPLE, folder)
         trained = args.models / "stories260K" if args.models else None
         if trained and trained.is_dir():

@@ -129,6 +129,11 @@ def with_header(trace, path, **changes):
 
 def step_digest(header, step, number):
     """The digest of a step. `step`: the digests of its inputs, then of the outputs of all nodes."""
+    inputs = [step[32 * i:32 * i + 32] for i in range(len(header["inputs"]))]
+    return hashlib.sha256(b"ree-step/1\0" + struct.pack("<Q", number) + root_of(inputs) + root_of(node_digests(header, step))).digest()
+
+
+def node_digests(header, step):
     n_inputs = len(header["inputs"])
     values = [step[32 * i:32 * i + 32] for i in range(len(step) // 32)]
     known = values[:n_inputs] + [bytes.fromhex(c["sha256"]) for c in header["constants"]] + values[n_inputs:]
@@ -140,7 +145,7 @@ def step_digest(header, step, number):
         at += len(node["outputs"])
         nodes.append(hashlib.sha256(b"ree-node/1\0" + op + struct.pack("<I", len(read)) + b"".join(read) +
                                     struct.pack("<I", len(made)) + b"".join(made)).digest())
-    return hashlib.sha256(b"ree-step/1\0" + struct.pack("<Q", number) + root_of(values[:n_inputs]) + root_of(nodes)).digest()
+    return nodes
 
 
 def root_of(leaves):
@@ -193,7 +198,7 @@ def liars():
           "the samples are needed")
     # A file in another order, said to be shuffled.
     ordered = party("order", *seed, "--in-order")
-    liar = ordered[0], relabel(ordered[1], "order-lie.json", order="shuffled")
+    liar = ordered[0], relabel(ordered[1], "order-lie.json", order="shuffled", seed="1")
     found = disputed(honest, liar, "--data", data)
     check((found["input"], found["wrong"]) == ("x", ["B"]), found)
     # Other states at the beginning: a continued training, said to be a new one.
@@ -234,6 +239,9 @@ def liars():
         liar = honest[0], relabel(honest[1], "files-lie.json", **changes)
         found = harness.call(args.ree_run, *dispute_of(honest, liar), "--data", data)
         check(found.returncode == 3 and "B's receipt is false: it states" in found.stderr, f"{changes}: {found.stdout}{found.stderr}")
+    liar = ordered[0], relabel(ordered[1], "seed-lie.json", seed="9")
+    found = harness.call(args.ree_run, *dispute_of(ordered, liar), "--data", data)
+    check(found.returncode == 3 and "B's receipt is false: it states the seed 9" in found.stderr, f"{found.stdout}{found.stderr}")
     # A trace whose header is not that of a training.
     for name, changes in (("chunk", {"prefill_chunk": 1}), ("set", {"operation_set": "deterministic"}), ("graph", {"graph_sha256": "0" * 64})):
         trace, root = with_header(honest[0], folder / f"{name}.trace", **changes)
@@ -255,7 +263,7 @@ def liars():
     few = steps.npz(folder / "few.npz", steps.line_data(6))
     harness.run(args.ree_run, "keygen", folder / "key")
     a, b = ["--a", honest[0], "--b", ordered[0], "--claim", folder / "c.json"], ["--a-receipt", honest[1], "--b-receipt"]
-    liar = relabel(ordered[1], "order-lie.json", order="shuffled")
+    liar = relabel(ordered[1], "order-lie.json", order="shuffled", seed="1")
     for arguments, words in (
         ([*a, *b, bare, "--model", line], "has no trace"), ([*a, *b, liar, "--model", other], "other roles"),
         ([*a, *b, liar, "--model", line, "--data", few], "but the receipts state"), ([*a, *b, liar], "--model"),
@@ -274,6 +282,54 @@ def liars():
     check(done.returncode == 1 and "trace: differs" in done.stdout, done.stdout)
     done = harness.call(args.ree_run, "verify", bare, line, "--data", data, "--trace", folder / "mine.trace")
     check(done.returncode == 2 and "no trace" in done.stderr, done.stderr)
+
+
+def proof_of(leaves, i):
+    if len(leaves) < 2:
+        return []
+    half = 1
+    while 2 * half < len(leaves):
+        half *= 2
+    if i < half:
+        return proof_of(leaves[:half], i) + [steps.top(leaves[half:])]
+    return proof_of(leaves[half:], i - half) + [steps.top(leaves[:half])]
+
+
+def side_of(trace, value):
+    """What a claim about an input of step 0 says of a party, made from its trace."""
+    data = trace.read_bytes()
+    size = struct.unpack("<Q", data[12:20])[0]
+    header, n_steps = json.loads(data[20:20 + size]), struct.unpack("<Q", data[-40:-32])[0]
+    body = data[20 + size:-44]
+    each = len(body) // n_steps
+    leaves = [step_digest(header, body[i * each:(i + 1) * each], i) for i in range(n_steps)]
+    n_inputs = len(header["inputs"])
+    inputs = [body[32 * i:32 * i + 32] for i in range(n_inputs)]
+    nodes = node_digests(header, body[:each])
+    return {"root": data[-32:].hex(), "header_sha256": hashlib.sha256(data[20:20 + size]).hexdigest(), "n_steps": n_steps,
+            "steps_root": root_of(leaves).hex(), "step_proof": [p.hex() for p in proof_of(leaves, 0)],
+            "inputs_root": root_of(inputs).hex(), "nodes_root": root_of(nodes).hex(), "input_sha256": inputs[value].hex(),
+            "input_proof": [p.hex() for p in proof_of(inputs, value)]}
+
+
+def false_receipts():
+    """A false receipt does not decide what the other party must have read. B continued after three steps; A's receipt says
+    that it did not, and something else that is false; A's claim, made by hand, is about B's first state."""
+    harness.run(args.ree_run, "train", line, "--data", data, "--steps", 3, "--checkpoint", folder / "false3.safetensors")
+    honest = party("continued", "--steps", 6, "--resume", folder / "false3.safetensors", "--checkpoint", folder / "false6.safetensors")
+    begun = party("begun", "--steps", 3)
+    liar = begun[0], relabel(begun[1], "begun-lie.json", n_samples=9)
+    harness.call(args.ree_run, "dispute", "--a", liar[0], "--b", honest[0], "--claim", folder / "c.json", "--model", line)
+    claim = json.loads((folder / "c.json").read_text())
+    claim = {key: claim[key] for key in ("schema", "header")} | {"kind": "input", "step": 0}
+    for value in range(len(inputs_of(honest[0]))):
+        for a, b, right in ((liar, honest, "B"), (honest, liar, "A")):
+            claim |= {"input": value, "a": side_of(a[0], value), "b": side_of(b[0], value)}
+            (folder / "c.json").write_text(json.dumps(claim, sort_keys=True, separators=(",", ":")) + "\n")
+            if claim["a"]["input_sha256"] == claim["b"]["input_sha256"]:
+                continue
+            ruling = refereed(a, b, "--data", data)
+            check(ruling.get("right") == right, f"input {value}: {ruling}")
 
 
 def steps_of_all_kinds():
@@ -344,6 +400,7 @@ def main():
         data = steps.npz(folder / "line.npz", steps.line_data())
         single_runs()
         liars()
+        false_receipts()
         steps_of_all_kinds()
         flips()
     return harness.finish()

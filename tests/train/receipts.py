@@ -182,6 +182,18 @@ def signatures():
         verdict(verify(write(lie)), 1, "signature: differs")
 
 
+def seeds_without_effect():
+    """In order and without random inputs, the seed has no effect: it is 0 in the receipt, and another one is a lie."""
+    first, second = folder / "seed0.json", folder / "seed7.json"
+    made = train(first, "--steps", 3, "--in-order")
+    harness.run(args.ree_run, "train", line, "--data", data, "--seed", 7, "--receipt-path", second, "--steps", 3, "--in-order")
+    check(made["body"] == json.loads(second.read_text())["body"] and made["body"]["data"]["seed"] == "0", "equal trainings, equal receipts")
+    verdict(verify(second), 0, "\nverified")
+    for seed in ("7", "18446744073709551615"):
+        made["body"]["data"]["seed"] = seed
+        verdict(verify(write(seal(made))), 1, "batches: differs", "must be 0")
+
+
 def validated():
     """validate: what follows from the file alone, for receipts and for attestations of them."""
     r, envelope, other = folder / "validated.json", folder / "r.dsse", folder / "other.dsse"
@@ -345,6 +357,7 @@ def main():
         parts()
         versions()
         signatures()
+        seeds_without_effect()
         validated()
         forged(train(folder / "traced.json", "--steps", N_STEPS, "--receipt-interval", INTERVAL, "--trace", folder / "r.trace"))
     return harness.finish()

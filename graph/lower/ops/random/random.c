@@ -20,10 +20,7 @@ static uint64_t key_of(struct ree_lower *lower) {
         return bits;
     }
     uint64_t hash = 0xCBF29CE484222325; // FNV-1a
-    const char *name = "";
-    for (size_t i = node->n_outputs; i-- > 0;)
-        if (node->outputs[i]) name = node->outputs[i]->name;
-    for (; *name; name++)
+    for (const char *name = ree_node_random_name(node); name && *name; name++)
         hash = (hash ^ (uint8_t)*name) * 0x100000001B3;
     return hash;
 }
