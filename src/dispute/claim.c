@@ -14,6 +14,7 @@ struct ree_claim *ree_claim_create(void) {
     if (!claim) return NULL;
     ree_arena_init(&claim->arena);
     claim->version = 2;
+    claim->trace_version = REE_TRACE_LATEST;
     return claim;
 }
 
@@ -96,29 +97,6 @@ void ree_claim_step_digest(uint64_t step, const ree_digest inputs_root, const re
     ree_hasher_digest(h, out);
 }
 
-void ree_claim_trace_digest(const ree_digest header, const ree_digest steps_root, ree_digest out) {
-    struct ree_hasher *h = ree_hasher_create("ree-trace/1");
-    ree_hasher_update(h, header, sizeof(ree_digest));
-    ree_hasher_update(h, steps_root, sizeof(ree_digest));
-    ree_hasher_digest(h, out);
-}
-
-static void put_string(struct ree_hasher *h, const char *s) {
-    uint32_t n = (uint32_t)strlen(s);
-    ree_hasher_update(h, &n, sizeof n);
-    ree_hasher_update(h, s, n);
-}
-
-void ree_claim_op_digest(const struct ree_trace_node *op, ree_digest out) {
-    struct ree_hasher *h = ree_hasher_create("ree-op/1");
-    put_string(h, op->name);
-    put_string(h, op->domain);
-    put_string(h, op->op_type);
-    ree_hasher_update(h, &op->opset, sizeof op->opset);
-    ree_hasher_update(h, op->attributes, sizeof op->attributes);
-    ree_hasher_digest(h, out);
-}
-
 // Checking
 
 static bool same(const ree_digest a, const ree_digest b) {
@@ -133,7 +111,7 @@ static bool leads(const ree_digest root, uint64_t n, uint64_t index, const ree_d
 static void record_digest(const struct ree_claim *c, const struct ree_claim_side *side,
                           ree_digest out) {
     ree_digest op;
-    ree_claim_op_digest(&c->op, op);
+    ree_trace_op_digest(&c->op, c->trace_version, op);
     ree_claim_node_digest(op, c->n_inputs, (const ree_digest *)side->at.inputs, c->n_outputs,
                           (const ree_digest *)side->at.outputs, out);
 }
@@ -189,7 +167,7 @@ static enum ree_status check_side(const struct ree_claim *c, unsigned k, struct 
             return ree_fail(err, REE_INVALID,
                             "%c's number of steps is not the number that it states", who[k]);
     }
-    ree_claim_trace_digest(side->header, side->steps_root, digest);
+    ree_trace_root_digest(c->trace_version, side->header, side->steps_root, digest);
     if (!same(digest, side->root))
         return ree_fail(err, REE_INVALID, "%c's steps do not lead to the root of its trace",
                         who[k]);

@@ -90,7 +90,8 @@ struct ree_claim_before {
 
 struct ree_claim {
     struct ree_arena arena;
-    unsigned version; // version of the file's schema: 1 or 2
+    unsigned version;       // version of the file's schema: 1 or 2
+    uint32_t trace_version; // version of both traces; with schema 1 REE_TRACE_NAMED
     enum ree_claim_kind kind;
     // Digest of the header of both traces. A HEADER claim has the digest of the header that both
     // traces should have.
@@ -111,7 +112,9 @@ struct ree_claim {
     struct ree_claim_before before;
     // The following fields are for claims of kind NODE.
     uint32_t node;
-    struct ree_trace_node op; // only the fields from name to attributes are set
+    // Only the fields from name to attributes are set. A decoded claim has a name only if the traces
+    // depend on names.
+    struct ree_trace_node op;
     uint32_t n_inputs, n_outputs;
     struct ree_claim_input *inputs;
     struct ree_claim_side sides[2];
@@ -136,12 +139,10 @@ enum ree_status ree_claim_check(const struct ree_claim *claim, struct ree_error 
 // contradicts itself.
 int64_t ree_claim_misread(const struct ree_claim *claim, unsigned side);
 
-// Compute the digests of a node, a step, a trace and an operator, as trace/trace.h defines them.
+// Compute the digests of a node and a step, as trace/trace.h defines them.
 void ree_claim_node_digest(const ree_digest op, uint32_t n_inputs, const ree_digest *inputs,
                            uint32_t n_outputs, const ree_digest *outputs, ree_digest out);
 void ree_claim_step_digest(uint64_t step, const ree_digest inputs_root, const ree_digest nodes_root,
                            ree_digest out);
-void ree_claim_trace_digest(const ree_digest header, const ree_digest steps_root, ree_digest out);
-void ree_claim_op_digest(const struct ree_trace_node *op, ree_digest out);
 
 #endif

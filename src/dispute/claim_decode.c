@@ -72,7 +72,12 @@ static enum ree_status take_header(const struct ree_fields *root, struct ree_cla
     REE_TRY(ree_fields_open(root, "header", "header",
                             "sha256 graph_sha256 weights_sha256 numerics operation_set "
                             "prefill_chunk n_inputs n_nodes",
-                            "", &part, err));
+                            c->version > 1 ? "trace" : "", &part, err));
+    int64_t version = REE_TRACE_NAMED;
+    if (c->version > 1 && !ree_field(&part, "trace"))
+        return ree_fields_wrong(&part, "trace", "the version of the traces", err);
+    REE_TRY(ree_field_whole(&part, "trace", REE_TRACE_NAMED, REE_TRACE_LATEST, &version, err));
+    c->trace_version = (uint32_t)version;
     REE_TRY(take_digest(&part, "sha256", c->header, err));
     REE_TRY(take_hex(&part, "graph_sha256", c->graph_sha256, err));
     REE_TRY(take_hex(&part, "weights_sha256", c->weights_sha256, err));
@@ -86,9 +91,13 @@ static enum ree_status take_header(const struct ree_fields *root, struct ree_cla
 static enum ree_status take_op(const struct ree_fields *root, struct ree_claim *c,
                                struct ree_error *err) {
     struct ree_fields part;
-    REE_TRY(ree_fields_open(root, "op", "op", "name domain op_type opset attributes_sha256", "",
-                            &part, err));
-    REE_TRY(ree_field_string(&part, "name", &c->op.name, err));
+    const bool is_named = c->trace_version == REE_TRACE_NAMED;
+    REE_TRY(ree_fields_open(root, "op", "op",
+                            is_named ? "name domain op_type opset attributes_sha256"
+                                     : "domain op_type opset attributes_sha256",
+                            "", &part, err));
+    c->op.name = "";
+    if (is_named) REE_TRY(ree_field_string(&part, "name", &c->op.name, err));
     REE_TRY(ree_field_string(&part, "domain", &c->op.domain, err));
     REE_TRY(ree_field_string(&part, "op_type", &c->op.op_type, err));
     REE_TRY(ree_field_whole(&part, "opset", INT32_MIN, INT32_MAX, &c->op.opset, err));

@@ -30,7 +30,8 @@ static bool add_proof(cJSON *object, const char *key, const struct ree_claim_pro
 
 static bool add_header(cJSON *root, const struct ree_claim *c) {
     cJSON *o = cJSON_AddObjectToObject(root, "header");
-    return o && add_hex(o, "sha256", c->header) &&
+    return o && (c->version == 1 || add_number(o, "trace", c->trace_version)) &&
+           add_hex(o, "sha256", c->header) &&
            cJSON_AddStringToObject(o, "graph_sha256", c->graph_sha256) &&
            cJSON_AddStringToObject(o, "weights_sha256", c->weights_sha256) &&
            cJSON_AddStringToObject(o, "numerics", c->numerics) &&
@@ -41,7 +42,8 @@ static bool add_header(cJSON *root, const struct ree_claim *c) {
 
 static bool add_op(cJSON *root, const struct ree_claim *c) {
     cJSON *o = cJSON_AddObjectToObject(root, "op");
-    return o && cJSON_AddStringToObject(o, "name", c->op.name) &&
+    const bool is_named = c->trace_version == REE_TRACE_NAMED; // otherwise no digest covers it
+    return o && (!is_named || cJSON_AddStringToObject(o, "name", c->op.name)) &&
            cJSON_AddStringToObject(o, "domain", c->op.domain) &&
            cJSON_AddStringToObject(o, "op_type", c->op.op_type) &&
            add_number(o, "opset", (double)c->op.opset) &&

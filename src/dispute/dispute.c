@@ -45,6 +45,7 @@ static enum ree_status begin_claim(struct ree_bench *b, enum ree_claim_kind kind
     c->numerics = ree_arena_strdup(&c->arena, h->numerics);
     c->operation_set = ree_arena_strdup(&c->arena, h->operation_set);
     c->prefill_chunk = h->prefill_chunk;
+    c->trace_version = h->version;
     c->n_step_inputs = h->n_inputs;
     c->n_nodes = h->n_nodes;
     for (unsigned k = 0; k < 2; k++) {

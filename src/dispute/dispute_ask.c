@@ -130,7 +130,7 @@ enum ree_status ree_side_commit(struct ree_side *s) {
         memcpy(s->steps_top, reply.digests[1], sizeof s->steps_top);
         memcpy(s->root, reply.digests[2], sizeof s->root);
         ree_merkle_root_of_top(reply.n_steps, reply.digests[1], s->steps_root);
-        ree_claim_trace_digest(s->header, s->steps_root, digest);
+        ree_trace_root_digest(b->header->version, s->header, s->steps_root, digest);
         if (memcmp(digest, s->root, sizeof digest) != 0)
             status = ree_side_lied(s, "its header and steps do not hash to its root");
         else if (!is_top(reply.n_steps, reply.digests[1]))

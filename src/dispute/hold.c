@@ -100,12 +100,34 @@ static enum ree_status hold_to_training(struct holding *h, struct terms *t, stru
     return ree_training_rules_make(training, &t->model, &t->rules, err);
 }
 
+// Roots of different versions of the format cannot be compared. Only receipts of version 1 may be
+// of traces of version 1, so nobody leaves a dispute by recording an old one.
+static enum ree_status check_versions(struct holding *h, struct ree_error *err) {
+    const uint32_t versions[2] = {h->parties[0].trace->header.version,
+                                  h->parties[1].trace->header.version};
+    for (unsigned k = 0; k < 2; k++) {
+        const struct ree_receipt *r = h->parties[k].receipt;
+        const bool is_new = h->options.training || (r && r->version > 1);
+        if (!is_new || versions[k] == REE_TRACE_LATEST) continue;
+        ree_fail(err, REE_INVALID, "%c's receipt is false: its trace has version %u of the format",
+                 "AB"[k], versions[k]);
+        note_false(h, k, err);
+        return REE_INVALID;
+    }
+    if (versions[0] == versions[1]) return REE_OK;
+    return ree_fail(err, REE_INVALID,
+                    "the traces have different versions of the format, %u and %u: record the older "
+                    "run again",
+                    versions[0], versions[1]);
+}
+
 // Derives the terms. If no model is used, A's header takes the place of the model's header.
 static enum ree_status make_terms(struct holding *h, struct terms *t, struct ree_error *err) {
     const struct ree_receipt *r = h->parties[0].receipt;
     const struct ree_trace_header *a = &h->parties[0].trace->header;
     const struct ree_trace_header *b = &h->parties[1].trace->header;
     t->terms.header = a;
+    REE_TRY(check_versions(h, err));
     bool is_one_run =
         a->prefill_chunk == b->prefill_chunk && strcmp(a->operation_set, b->operation_set) == 0;
     const struct ree_training_terms *training = h->options.training;
@@ -124,6 +146,7 @@ static enum ree_status make_terms(struct holding *h, struct terms *t, struct ree
                                     .prefill_chunk = r          ? r->trace_chunk
                                                      : training ? 0
                                                                 : a->prefill_chunk,
+                                    .version = a->version,
                                     .progress = h->options.progress};
     t->has_model = true;
     REE_TRY(ree_open_model(h->options.model, &open, &t->model, err));

@@ -217,7 +217,10 @@ enum ree_status ree_referee(const struct ree_claim *c, const struct ree_referee_
     struct ree_opened opened = {0};
     memset(out, 0, sizeof *out);
     REE_TRY(check_early(c, options, err));
-    struct ree_open_options open = {REE_REPRODUCIBLE, c->prefill_chunk, options->progress};
+    const struct ree_open_options open = {.operation_set = REE_REPRODUCIBLE,
+                                          .prefill_chunk = c->prefill_chunk,
+                                          .version = c->trace_version,
+                                          .progress = options->progress};
     enum ree_status status = ree_open_model(options->model, &open, &opened, err);
     if (status == REE_OK) status = ree_referee_opened(c, &opened, options, out, err);
     ree_opened_finish(&opened);

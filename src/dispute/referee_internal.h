@@ -15,7 +15,7 @@ struct ree_hearing {
     bool is_requested;                         // both receipts must answer a request
     const struct ree_training_terms *training; // NULL: the claim is not about trainings
     bool lacks_training_rules; // what the inputs must be does not follow from the receipts
-    const char *folder;                        // folder of the recorded values; NULL: none
+    const char *folder;        // folder of the recorded values; NULL: none
 };
 
 // Names party k (0: A, 1: B) as wrong, with a reason. Only the first reason of each party is kept.

@@ -43,7 +43,7 @@ static enum ree_status check_source(const struct ree_trace_header *h, int32_t va
 static enum ree_status check_node(const struct ree_claim *c, const struct ree_trace_header *h,
                                   struct ree_error *err) {
     ree_digest op;
-    ree_claim_op_digest(&c->op, op);
+    ree_trace_op_digest(&c->op, c->trace_version, op);
     if (c->node >= h->n_nodes)
         return ree_fail(err, REE_INVALID, "the model has no node %u", c->node);
     const struct ree_trace_node *node = &h->nodes[c->node];

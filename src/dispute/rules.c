@@ -217,8 +217,8 @@ enum ree_status ree_stated_run_compare(const struct ree_stated_run *a,
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!parts[i].same) return other_runs(parts[i].what, err);
-    // The hash of the logits changes no token, nor does the prefill chunk if the model is causal, so
-    // the other party can record a trace that is cut in the same way.
+    // The hash of the logits changes no token, nor does the prefill chunk if the model is causal,
+    // so the other party can record a trace that is cut in the same way.
     bool is_cut = x->trace_chunk == y->trace_chunk;
     if (is_cut && !x->logits_sha256[0] == !y->logits_sha256[0]) return REE_OK;
     return ree_fail(err, REE_INVALID,

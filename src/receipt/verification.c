@@ -347,7 +347,9 @@ static enum ree_status begin_trace(struct ree_verification *v, struct ree_pipeli
     const struct ree_receipt *r = job->receipt;
     if (!job->options.trace || v->differs) return REE_OK;
     // The receipt's hashes are the model's, since they agreed.
-    struct ree_trace_header_options options = {.graph_sha256 = r->graph_sha256,
+    const bool is_old = r->version == 1;
+    struct ree_trace_header_options options = {.version = is_old ? REE_TRACE_NAMED : 0,
+                                               .graph_sha256 = r->graph_sha256,
                                                .weights_sha256 = r->weights_sha256,
                                                .operation_set = REE_REPRODUCIBLE,
                                                .prefill_chunk = r->trace_chunk,

@@ -14,6 +14,7 @@ struct scope {
     struct ree_value *const *inputs;
     uint32_t n_inputs;
     uint32_t level;
+    uint32_t version; // of the trace
     struct ree_error *err;
 };
 
@@ -103,15 +104,13 @@ static enum ree_status put_reference(const struct scope *scope, const struct ree
 
 static enum ree_status put_node(const struct scope *scope, const struct ree_graph *graph,
                                 struct ree_hasher *h, const struct ree_node *node) {
-    ree_digest attributes, op;
-    REE_TRY(hash_attributes(scope, node, attributes));
-    struct ree_hasher *inner = ree_hasher_create("ree-op/1");
-    put_text(inner, node->name);
-    put_text(inner, node->domain);
-    put_text(inner, node->op_type);
-    put_u64(inner, (uint64_t)node->opset);
-    ree_hasher_update(inner, attributes, sizeof attributes);
-    ree_hasher_digest(inner, op);
+    struct ree_trace_node described = {.name = node->name ? node->name : "",
+                                       .domain = node->domain,
+                                       .op_type = node->op_type,
+                                       .opset = node->opset};
+    ree_digest op;
+    REE_TRY(hash_attributes(scope, node, described.attributes));
+    ree_trace_op_digest(&described, scope->version, op);
     ree_hasher_update(h, op, sizeof op);
     put_u32(h, (uint32_t)node->n_inputs);
     for (size_t i = 0; i < node->n_inputs; i++)
@@ -241,12 +240,13 @@ static enum ree_status hash_attributes(const struct scope *scope, const struct r
 
 enum ree_status ree_trace_attributes_digest(const struct ree_node *node,
                                             struct ree_value *const *inputs, uint32_t n,
-                                            ree_digest out, struct ree_error *err) {
+                                            uint32_t version, ree_digest out,
+                                            struct ree_error *err) {
     // The graph that contains the node, found as the parent of a subgraph. It is needed only if
     // there are subgraphs.
     const struct ree_graph *model = NULL;
     for (size_t i = 0; i < node->n_attrs; i++)
         if (node->attrs[i].kind == REE_ATTR_GRAPH) model = node->attrs[i].graph->parent;
-    struct scope scope = {model, inputs, n, 0, err};
+    struct scope scope = {model, inputs, n, 0, version, err};
     return hash_attributes(&scope, node, out);
 }

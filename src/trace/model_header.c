@@ -177,8 +177,8 @@ static enum ree_status add_nodes(struct builder *b) {
         out->op_type = node->op_type;
         out->opset = node->opset;
         REE_TRY(ree_trace_node_inputs(node, b->arena, &inputs[i], &out->n_inputs, b->err));
-        REE_TRY(
-            ree_trace_attributes_digest(node, inputs[i], out->n_inputs, out->attributes, b->err));
+        REE_TRY(ree_trace_attributes_digest(node, inputs[i], out->n_inputs, h->version,
+                                            out->attributes, b->err));
         out->n_outputs = (uint32_t)node->n_outputs;
         out->inputs =
             ree_arena_alloc_array(b->arena, (size_t)out->n_inputs + 1, sizeof *out->inputs);
@@ -246,6 +246,7 @@ enum ree_status ree_trace_describe(const struct ree_model *model,
                                    struct ree_error *err) {
     struct builder b = {.model = model, .options = options, .arena = arena, .err = err, .h = out};
     memset(out, 0, sizeof *out);
+    out->version = options->version ? options->version : REE_TRACE_LATEST;
     strncpy(out->graph_sha256, options->graph_sha256, sizeof out->graph_sha256 - 1);
     strncpy(out->weights_sha256, options->weights_sha256, sizeof out->weights_sha256 - 1);
     out->numerics = ree_numerics_version();

@@ -8,6 +8,7 @@
 #include "session/kv_cache.h"
 
 struct ree_trace_header_options {
+    uint32_t version;                          // of the format; 0: REE_TRACE_LATEST
     const char *graph_sha256, *weights_sha256; // identity of the model, in hexadecimal
     enum ree_operation_set operation_set;
     uint32_t prefill_chunk; // prompt tokens per step; 0: the model runs in one step
@@ -31,11 +32,12 @@ enum ree_status ree_trace_describe(const struct ree_model *model,
 enum ree_status ree_trace_node_inputs(const struct ree_node *node, struct ree_arena *arena,
                                       struct ree_value *const **out, uint32_t *out_n,
                                       struct ree_error *err);
-// Computes the digest of the node's attributes (trace.h). inputs[n] must be the list that
-// ree_trace_node_inputs makes.
+// Computes the digest of the node's attributes (trace.h) in a version of the format. inputs[n] must
+// be the list that ree_trace_node_inputs makes.
 enum ree_status ree_trace_attributes_digest(const struct ree_node *node,
                                             struct ree_value *const *inputs, uint32_t n,
-                                            ree_digest out, struct ree_error *err);
+                                            uint32_t version, ree_digest out,
+                                            struct ree_error *err);
 // Computes the digest of a tensor, a sequence or an absent value, with canonical NaNs.
 void ree_trace_tensor_digest(const struct ree_tensor *tensor, ree_digest out);
 // Returns a constant of a graph as a tensor, which borrows its name and data from `value`.

@@ -23,6 +23,7 @@ struct ree_open_options {
     enum ree_operation_set operation_set;
     // Prompt tokens per step, for a language model; 0: any other model, which runs in one step.
     uint32_t prefill_chunk;
+    uint32_t version; // of the traces; 0: REE_TRACE_LATEST
     struct ree_progress progress;
 };
 

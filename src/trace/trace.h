@@ -13,13 +13,20 @@
 //               c[0]     = SHA-256("ree-rows/1\0" | u32 dtype | u32 rank | u32 axis |
 //                                  i64 dims[rank], with 0 for the dimension of the axis)
 //               c[i + 1] = SHA-256("ree-row/1\0" | c[i] | the elements at position i, row-major)
-//     op      = SHA-256("ree-op/1\0" | name | domain | operator | i64 opset | attributes)
+//     op      = SHA-256("ree-op/2\0" | domain | operator | i64 opset | attributes)
 //     node    = SHA-256("ree-node/1\0" | op | u32 n inputs | digests | u32 n outputs | digests)
 //               with 32 zero bytes for an input or output that the node omits. The inputs that the
 //               node lists are followed by the values of the model's graph that its subgraphs read,
 //               each once, in the order in which they are first read
 //     step    = SHA-256("ree-step/1\0" | u64 step | root of the inputs | root of the nodes)
-//     trace   = SHA-256("ree-trace/1\0" | SHA-256 of the header | root of the steps)
+//     trace   = SHA-256("ree-trace/2\0" | digest of the header | root of the steps)
+//
+// The digest of the header is the SHA-256 of its canonical JSON in which the names of nodes and of
+// constants are empty: a model's identity does not cover these names, so a root must not depend on
+// them. The file has them, for people.
+//
+// Version 1, which ree 0.1.0 wrote, is still read, and is made to verify a receipt of version 1.
+// Its tags end in /1, its op begins with the node's name, and its header is hashed with all names.
 //
 // Strings are u32 length | bytes, integers are little-endian, and roots are those of merkle.h.
 // Constants are also hashed with canonical NaNs.
@@ -43,7 +50,7 @@
 //                  u8 3 | tensor digest: a constant
 //                  u8 4 | u32 k: a value of the model's graph, input k of the node as listed above
 //
-// The file: "ree-trace/1\n" | u64 size of the header in bytes | header | steps | "end\n" | u64
+// The file: "ree-trace/2\n" | u64 size of the header in bytes | header | steps | "end\n" | u64
 // number of steps | trace. The header is canonical JSON (base/canonical_json.h). A step is one
 // digest for each input of the model and for each output of each node, in order, including omitted
 // outputs.
@@ -83,7 +90,12 @@ struct ree_trace_node {
     bool *omitted;         // [n_outputs]: the node omits this output
 };
 
+// Versions of the format
+#define REE_TRACE_NAMED 1u // the root depends on the names of nodes and constants
+#define REE_TRACE_LATEST 2u
+
 struct ree_trace_header {
+    uint32_t version;
     char graph_sha256[65], weights_sha256[65]; // identity of the model, in hexadecimal
     const char *numerics;                      // numerics version, "RepOps/1"
     const char *operation_set;
@@ -97,8 +109,8 @@ struct ree_trace_header {
     // The fields below are computed by ree_trace_header_complete.
     uint32_t n_values;       // number of inputs, constants and outputs
     uint32_t n_step_digests; // number of digests per step: inputs and outputs
-    ree_digest digest;       // SHA-256 of the header's canonical JSON
-    ree_digest *ops;         // [n_nodes]: digest of each node's names, opset and attributes
+    ree_digest digest;       // digest of the header
+    ree_digest *ops;         // [n_nodes]: digest of each node's operator, opset and attributes
 };
 
 // Computes first_output of each node and the fields from n_values on; allocates in the arena. Fails
@@ -121,8 +133,14 @@ void ree_trace_node_digest(const struct ree_trace_header *header, const ree_dige
 // computes the trace's root from the digests of its n steps.
 void ree_trace_step_digest(const struct ree_trace_header *header, uint64_t number,
                            const ree_digest *step, ree_digest *nodes, ree_digest out);
+// ree_trace_op_digest computes the digest `op` of a node from its fields up to `attributes`.
+void ree_trace_op_digest(const struct ree_trace_node *node, uint32_t version, ree_digest out);
 void ree_trace_root(const struct ree_trace_header *header, const ree_digest *steps, uint64_t n,
                     ree_digest out);
+
+// Computes a trace's root from the digest of its header and the root of its steps.
+void ree_trace_root_digest(uint32_t version, const ree_digest header, const ree_digest steps,
+                           ree_digest out);
 
 // Writes a trace to a file, step by step. The file appears under its name only when it is complete.
 // `mode` is the file mode before the umask: 0666, or 0600 for the trace of a private run, because

@@ -70,8 +70,14 @@ void ree_trace_root(const struct ree_trace_header *h, const ree_digest *steps, u
                     ree_digest out) {
     ree_digest root;
     ree_merkle_root(steps, n, root);
-    struct ree_hasher *hasher = ree_hasher_create("ree-trace/1");
-    ree_hasher_update(hasher, h->digest, sizeof h->digest);
-    ree_hasher_update(hasher, root, sizeof root);
+    ree_trace_root_digest(h->version, h->digest, root, out);
+}
+
+void ree_trace_root_digest(uint32_t version, const ree_digest header, const ree_digest steps,
+                           ree_digest out) {
+    struct ree_hasher *hasher =
+        ree_hasher_create(version == REE_TRACE_NAMED ? "ree-trace/1" : "ree-trace/2");
+    ree_hasher_update(hasher, header, sizeof(ree_digest));
+    ree_hasher_update(hasher, steps, sizeof(ree_digest));
     ree_hasher_digest(hasher, out);
 }

@@ -12,15 +12,23 @@ static void hash_string(struct ree_hasher *hasher, const char *s) {
     ree_hasher_update(hasher, s, n);
 }
 
-static void hash_op(const struct ree_trace_node *node, ree_digest out) {
-    struct ree_hasher *hasher = ree_hasher_create("ree-op/1");
-    hash_string(hasher, node->name);
+void ree_trace_op_digest(const struct ree_trace_node *node, uint32_t version, ree_digest out) {
+    const bool is_named = version == REE_TRACE_NAMED;
+    struct ree_hasher *hasher = ree_hasher_create(is_named ? "ree-op/1" : "ree-op/2");
+    if (is_named) hash_string(hasher, node->name);
     hash_string(hasher, node->domain);
     hash_string(hasher, node->op_type);
     ree_hasher_update(hasher, &node->opset, sizeof node->opset);
     ree_hasher_update(hasher, node->attributes, sizeof node->attributes);
     ree_hasher_digest(hasher, out);
 }
+
+static const char *schema_of(uint32_t version) {
+    return version == REE_TRACE_NAMED ? "ree-trace/1" : "ree-trace/2";
+}
+
+static enum ree_status encode(const struct ree_trace_header *h, bool named, struct ree_strbuf *out,
+                              struct ree_error *err);
 
 static enum ree_status number_values(struct ree_trace_header *h, struct ree_error *err) {
     // Value numbers must fit in 31 bits, because node inputs are int32_t and -1 stands for omitted.
@@ -52,7 +60,7 @@ enum ree_status ree_trace_header_complete(struct ree_trace_header *h, struct ree
     h->ops = ree_arena_alloc_array(arena, (size_t)h->n_nodes + 1, sizeof *h->ops);
     if (!h->ops) return ree_no_memory(err);
     for (uint32_t i = 0; i < h->n_nodes; i++)
-        hash_op(&h->nodes[i], h->ops[i]);
+        ree_trace_op_digest(&h->nodes[i], h->version, h->ops[i]);
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     enum ree_status status = ree_trace_header_encode(h, &text, err);
@@ -60,6 +68,11 @@ enum ree_status ree_trace_header_complete(struct ree_trace_header *h, struct ree
         status =
             ree_fail(err, REE_UNSUPPORTED, "the header has %zu bytes; at most %llu are supported",
                      text.size, (unsigned long long)REE_TRACE_MAX_HEADER);
+    if (status == REE_OK && h->version != REE_TRACE_NAMED) {
+        ree_strbuf_finish(&text);
+        ree_strbuf_init(&text);
+        status = encode(h, false, &text, err);
+    }
     if (status == REE_OK) {
         struct ree_hasher *hasher = ree_hasher_create(NULL);
         ree_hasher_update(hasher, text.data, text.size);
@@ -101,26 +114,26 @@ static bool add_inputs(cJSON *root, const struct ree_trace_header *h) {
     return ok;
 }
 
-static bool add_constants(cJSON *root, const struct ree_trace_header *h) {
+static bool add_constants(cJSON *root, const struct ree_trace_header *h, bool named) {
     cJSON *array = cJSON_AddArrayToObject(root, "constants");
     bool ok = array != NULL;
     for (uint32_t i = 0; i < h->n_constants && ok; i++) {
         cJSON *item = cJSON_CreateObject();
         ok = cJSON_AddItemToArray(array, item) &&
-             cJSON_AddStringToObject(item, "name", h->constants[i].name) &&
+             cJSON_AddStringToObject(item, "name", named ? h->constants[i].name : "") &&
              add_hex(item, "sha256", h->constants[i].digest);
     }
     return ok;
 }
 
-static bool add_nodes(cJSON *root, const struct ree_trace_header *h) {
+static bool add_nodes(cJSON *root, const struct ree_trace_header *h, bool named) {
     cJSON *array = cJSON_AddArrayToObject(root, "nodes");
     bool ok = array != NULL;
     for (uint32_t i = 0; i < h->n_nodes && ok; i++) {
         const struct ree_trace_node *node = &h->nodes[i];
         cJSON *item = cJSON_CreateObject();
         ok = cJSON_AddItemToArray(array, item) &&
-             cJSON_AddStringToObject(item, "name", node->name) &&
+             cJSON_AddStringToObject(item, "name", named ? node->name : "") &&
              cJSON_AddStringToObject(item, "domain", node->domain) &&
              cJSON_AddStringToObject(item, "op_type", node->op_type) &&
              cJSON_AddNumberToObject(item, "opset", (double)node->opset) &&
@@ -131,21 +144,27 @@ static bool add_nodes(cJSON *root, const struct ree_trace_header *h) {
     return ok;
 }
 
-enum ree_status ree_trace_header_encode(const struct ree_trace_header *h, struct ree_strbuf *out,
-                                        struct ree_error *err) {
+// `named`: with the names of nodes and constants
+static enum ree_status encode(const struct ree_trace_header *h, bool named, struct ree_strbuf *out,
+                              struct ree_error *err) {
     cJSON *root = cJSON_CreateObject();
-    bool ok = cJSON_AddStringToObject(root, "schema", "ree-trace/1");
+    bool ok = cJSON_AddStringToObject(root, "schema", schema_of(h->version));
     cJSON *model = cJSON_AddObjectToObject(root, "model");
     ok = ok && cJSON_AddStringToObject(model, "graph_sha256", h->graph_sha256) &&
          cJSON_AddStringToObject(model, "weights_sha256", h->weights_sha256) &&
          cJSON_AddStringToObject(root, "numerics", h->numerics) &&
          cJSON_AddStringToObject(root, "operation_set", h->operation_set) &&
          cJSON_AddNumberToObject(root, "prefill_chunk", h->prefill_chunk) && add_inputs(root, h) &&
-         add_constants(root, h) && add_nodes(root, h);
+         add_constants(root, h, named) && add_nodes(root, h, named);
     enum ree_status status = ok ? ree_canonical_json(root, out, err) : ree_no_memory(err);
     if (status == REE_OK && out->failed) status = ree_no_memory(err);
     cJSON_Delete(root);
     return status;
+}
+
+enum ree_status ree_trace_header_encode(const struct ree_trace_header *h, struct ree_strbuf *out,
+                                        struct ree_error *err) {
+    return encode(h, true, out, err);
 }
 
 // Decoding
@@ -264,8 +283,10 @@ static enum ree_status take_header(struct decoder *d, const cJSON *root,
     const char *schema = NULL;
     int64_t chunk = 0;
     REE_TRY(ree_json_string(root, "schema", &schema, d->err));
-    if (!schema || strcmp(schema, "ree-trace/1") != 0)
-        return ree_fail(d->err, REE_INVALID, "'schema' is not ree-trace/1");
+    for (uint32_t version = REE_TRACE_NAMED; schema && version <= REE_TRACE_LATEST; version++)
+        if (strcmp(schema, schema_of(version)) == 0) h->version = version;
+    if (!h->version)
+        return ree_fail(d->err, REE_INVALID, "'schema' is neither ree-trace/2 nor ree-trace/1");
     const cJSON *model = ree_json_find(root, "model"), *array, *item;
     if (!cJSON_IsObject(model)) return ree_fail(d->err, REE_INVALID, "'model' is not an object");
     REE_TRY(take_hex(d, model, "graph_sha256", h->graph_sha256));

@@ -5,7 +5,7 @@
 #include "base/strbuf.h"
 #include "trace/trace.h"
 
-#define REE_TRACE_MAGIC "ree-trace/1\n"
+#define REE_TRACE_MAGIC "ree-trace/" // then the version, one digit, and a line feed
 #define REE_TRACE_END "end\n"
 // Maximum bytes of an encoded header, more than any model needs. It limits the memory that reading
 // an untrusted file can take.

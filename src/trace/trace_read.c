@@ -9,7 +9,8 @@
 #include "base/status.h"
 #include "trace/trace_header.h"
 
-#define MAGIC_SIZE (sizeof REE_TRACE_MAGIC - 1)
+#define TAG_SIZE (sizeof REE_TRACE_MAGIC - 1)
+#define MAGIC_SIZE (TAG_SIZE + 2)
 #define END_SIZE (sizeof REE_TRACE_END - 1)
 // The marker "end", the number of steps and the root.
 #define TAIL_SIZE (END_SIZE + sizeof(uint64_t) + sizeof(ree_digest))
@@ -84,7 +85,8 @@ static enum ree_status check_root(const struct ree_trace *t, struct ree_error *e
 // Decodes `bytes`, which the trace already owns.
 static enum ree_status decode(struct ree_trace *t, size_t nbytes, struct ree_error *err) {
     const unsigned char *bytes = t->bytes;
-    if (nbytes < MAGIC_SIZE || memcmp(bytes, REE_TRACE_MAGIC, MAGIC_SIZE) != 0)
+    if (nbytes < MAGIC_SIZE || memcmp(bytes, REE_TRACE_MAGIC, TAG_SIZE) != 0 ||
+        bytes[TAG_SIZE] < '0' || bytes[TAG_SIZE] > '9' || bytes[TAG_SIZE + 1] != '\n')
         return malformed("this is not a trace", err);
     if (nbytes < MAGIC_SIZE + sizeof(uint64_t) + TAIL_SIZE)
         return malformed("the trace is truncated", err);
@@ -97,6 +99,8 @@ static enum ree_status decode(struct ree_trace *t, size_t nbytes, struct ree_err
                         (unsigned long long)header_size, (unsigned long long)REE_TRACE_MAX_HEADER);
     enum ree_status status =
         ree_trace_header_decode(bytes + at, (size_t)header_size, &t->arena, &t->header, err);
+    if (status == REE_OK && t->header.version != (uint32_t)(bytes[TAG_SIZE] - '0'))
+        status = ree_fail(err, REE_INVALID, "its version is not that of the file");
     if (status != REE_OK) return ree_fail_prefix(err, "the header");
     at += (size_t)header_size;
     rest -= (size_t)header_size;

@@ -1,4 +1,5 @@
 // Writes a trace to a file, step by step.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +32,9 @@ static enum ree_status begin(struct ree_trace_writer *w, const char *path, unsig
     ree_strbuf_init(&text);
     enum ree_status status = ree_trace_header_encode(w->header, &text, err);
     uint64_t size = text.size;
-    if (status == REE_OK)
-        status = ree_file_append(w->file, REE_TRACE_MAGIC, strlen(REE_TRACE_MAGIC), err);
+    char magic[sizeof REE_TRACE_MAGIC + 2];
+    snprintf(magic, sizeof magic, REE_TRACE_MAGIC "%u\n", w->header->version % 10);
+    if (status == REE_OK) status = ree_file_append(w->file, magic, sizeof magic - 1, err);
     if (status == REE_OK) status = ree_file_append(w->file, &size, sizeof size, err);
     if (status == REE_OK) status = ree_file_append(w->file, text.data, text.size, err);
     ree_strbuf_finish(&text);

@@ -26,6 +26,7 @@ static void draw_digest(ree_digest out) {
 static void make_header(struct ree_trace_header *h, struct ree_arena *arena, uint32_t n_nodes) {
     static const char *const names[] = {"MatMul", "Add", "a \"quoted\" one", ""};
     memset(h, 0, sizeof *h);
+    h->version = REE_TRACE_LATEST;
     memset(h->graph_sha256, 'a', 64);
     memset(h->weights_sha256, 'b', 64);
     h->numerics = "RepOps/1";
@@ -266,7 +267,7 @@ static enum ree_status say_nothing(struct ree_party *party, const struct ree_que
     REQUIRE(l->honest->answer(l->honest, query, out, err) == REE_OK);
     memcpy(digests[0], out->digests[0], sizeof(ree_digest));
     ree_merkle_root_of_top(0, digests[1], steps);
-    ree_claim_trace_digest(digests[0], steps, digests[2]);
+    ree_trace_root_digest(REE_TRACE_LATEST, digests[0], steps, digests[2]);
     out->n_steps = 0;
     memcpy(out->digests, digests, sizeof digests);
     return REE_OK;

@@ -208,8 +208,8 @@ def altered_traces(folder, about):
     """An edited trace is refused. With a recomputed root it is accepted, and its owner is named as
     wrong."""
     data = bytearray((folder / "clean.trace").read_bytes())
-    n_header = struct.unpack_from("<Q", data, len("ree-trace/1\n"))[0]
-    at = len("ree-trace/1\n") + 8 + n_header
+    n_header = struct.unpack_from("<Q", data, len("ree-trace/2\n"))[0]
+    at = len("ree-trace/2\n") + 8 + n_header
     each = 32 * (about["n_inputs"] + sum(n["n_outputs"] for n in about["nodes"]))
     node = next(i for i, n in enumerate(about["nodes"]) if n["op_type"] == "MatMul")
     place = about["n_inputs"] + sum(n["n_outputs"] for n in about["nodes"][:node])

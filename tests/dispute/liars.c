@@ -163,7 +163,7 @@ static void test_shared_header(void) {
     struct ree_dispute d;
     for (unsigned k = 0; k < 2; k++) {
         said_init(&said[k]);
-        said[k].trace.header.nodes[3].name = "another";
+        said[k].trace.header.nodes[3].op_type = "another";
         if (k) lie_output(&said[k]);
         seal(&said[k]);
         teller_init(&tellers[k], &said[k]);

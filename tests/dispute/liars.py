@@ -22,7 +22,7 @@ SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
 DIGITS = HERE.parents[1] / "tools" / "sample" / "digits.onnx"
 SEVEN, FIVE = (HERE.parents[1] / "tools" / "sample" / f"{name}.npy" for name in ("seven", "five"))
 PROMPT = ["--prompt-text", "Once upon a time", "--device", "cpu", "--ignore-eos"]
-MAGIC = b"ree-trace/1\n"
+MAGIC = b"ree-trace/2\n"
 
 ree_run = None
 
@@ -221,8 +221,7 @@ def forged_token(folder, about):
 
 def forged_header(folder, about):
     forged = Trace(folder / "clean.trace")
-    name = about["nodes"][3]["name"].encode()
-    forged.header = forged.header.replace(b'"' + name + b'"', b'"another"', 1)
+    forged.header = forged.header.replace(b'"domain":""', b'"domain":"another"', 1)
     seal(json.loads((folder / "clean.json").read_text()), folder / "forged.json", forged.save(folder / "forged.trace"))
     names_b(folder, "header", "header", "its header is not")
 
@@ -293,14 +292,19 @@ def forged_node(folder, about):
     done = run(*decide, "--b-receipt", folder / "forged.json")
     check(done.returncode == 3 and "this binds nobody: A's root" in done.stdout, done.stdout)
 
+    # A claim of another version, about roots that its version does not make.
     old = json.loads(claim.read_text())
-    del old["kind"], old["a"]["header_sha256"], old["b"]["header_sha256"]
-    old["schema"] = "ree-claim/1"
-    path = folder / "old.json"
-    path.write_text(json.dumps(old, sort_keys=True, separators=(",", ":")) + "\n")
-    ruling = answer("referee", path, SAMPLE, "--inputs", folder / "values", *with_receipts(folder, "clean", "forged"),
-                    code=0)
-    check(ruling["right"] == "A", f"{ruling}")
+    for version in (1, 2):
+        old["op"]["name"] = about["nodes"][node]["name"]
+        old["header"]["trace"] = 1
+        if version == 1:
+            old["schema"] = "ree-claim/1"
+            del old["kind"], old["a"]["header_sha256"], old["b"]["header_sha256"], old["header"]["trace"]
+        path = folder / "old.json"
+        path.write_text(json.dumps(old, sort_keys=True, separators=(",", ":")) + "\n")
+        refused("referee", path, SAMPLE, "--inputs", folder / "values", *with_receipts(folder, "clean", "forged"),
+                says="do(es)? not lead to the root")
+        old = json.loads(claim.read_text())
 
     # Receipts that are signed, altered, or of other runs.
     run("keygen", folder / "key")

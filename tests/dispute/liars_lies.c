@@ -202,7 +202,7 @@ void lie_header(struct said *s) {
     struct ree_trace_header *h = &s->trace.header;
     struct ree_trace_node *node = &h->nodes[draw(h->n_nodes)];
     switch (draw(12)) {
-    case 0: node->name = "another"; break;
+    case 0: node->op_type = ""; break;
     case 1: node->op_type = "Identity2"; break;
     case 2: node->domain = "com.example"; break;
     case 3: node->opset++; break;

@@ -77,16 +77,27 @@ class Rows:
         self.n += n
 
 
+def header_digest(header):
+    """The digest of a header. Since version 2 it does not depend on the names of nodes and constants."""
+    if header["schema"] != "ree-trace/1":
+        header = {**header, **{part: [{**one, "name": ""} for one in header[part]] for part in ("nodes", "constants")}}
+    return sha("", json.dumps(header, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def op_digest(header, node):
+    named, fields = header["schema"] == "ree-trace/1", [string(node[key]) for key in ("name", "domain", "op_type")]
+    return sha("ree-op/1" if named else "ree-op/2", *fields[not named:], i64(node["opset"]), bytes.fromhex(node["attributes_sha256"]))
+
+
 class Trace:
     """A trace, checked as a whole. Raises AssertionError if the file is not a valid trace."""
 
     def __init__(self, path):
         raw = path.read_bytes()
-        magic = b"ree-trace/1\n"
-        assert raw.startswith(magic)
         size = struct.unpack("<Q", raw[12:20])[0]
         text = raw[20:20 + size]
         self.header = h = json.loads(text)
+        assert h["schema"] in ("ree-trace/1", "ree-trace/2") and raw.startswith(h["schema"].encode() + b"\n")
         canonical = json.dumps(h, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         assert canonical.encode() == text
         assert raw[-44:-40] == b"end\n"
@@ -103,7 +114,7 @@ class Trace:
             self.first.append(at)
             at += len(node["outputs"])
         leaves = [self.leaf(s) for s in range(self.n_steps)]
-        assert sha("ree-trace/1", hashlib.sha256(text).digest(), root(leaves)) == self.root
+        assert sha(h["schema"], header_digest(h), root(leaves)) == self.root
 
     def value(self, step, number):
         n_inputs, n_constants = len(self.header["inputs"]), len(self.constants)
@@ -121,8 +132,7 @@ class Trace:
     def leaf(self, step):
         nodes = []
         for i, node in enumerate(self.header["nodes"]):
-            op = sha("ree-op/1", string(node["name"]), string(node["domain"]), string(node["op_type"]),
-                     i64(node["opset"]), bytes.fromhex(node["attributes_sha256"]))
+            op = op_digest(self.header, node)
             inputs = [self.value(step, v) for v in node["inputs"]]
             outputs = self.outputs(step, i)
             for there, digest in zip(node["outputs"], outputs):

@@ -19,9 +19,11 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
 sys.path.insert(0, str(HERE.parent / "cli"))
+sys.path.insert(0, str(HERE.parent / "trace"))
 import harness  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
 import steps  # noqa: E402
+import trace_file  # noqa: E402
 from harness import check  # noqa: E402
 
 N_STEPS = 12
@@ -105,7 +107,7 @@ def rechained(receipt, losses):
 def with_header(trace, path, **changes):
     """A trace with another header and its own root (src/trace/trace.h)."""
     data = trace.read_bytes()
-    tag = b"ree-trace/1\n"
+    tag = b"ree-trace/2\n"
     size = struct.unpack("<Q", data[len(tag):len(tag) + 8])[0]
     header = json.loads(data[len(tag) + 8:len(tag) + 8 + size])
 
@@ -122,7 +124,7 @@ def with_header(trace, path, **changes):
     n_steps = struct.unpack("<Q", data[-40:-32])[0]
     size_of_step = len(body) // n_steps
     made = [step_digest(header, body[i * size_of_step:(i + 1) * size_of_step], i) for i in range(n_steps)]
-    root = hashlib.sha256(b"ree-trace/1\0" + hashlib.sha256(text).digest() + root_of(made)).digest()
+    root = hashlib.sha256(b"ree-trace/2\0" + trace_file.header_digest(header) + root_of(made)).digest()
     path.write_bytes(tag + struct.pack("<Q", len(text)) + text + body + b"end\n" + struct.pack("<Q", n_steps) + root)
     return path, root.hex()
 
@@ -139,8 +141,7 @@ def node_digests(header, step):
     known = values[:n_inputs] + [bytes.fromhex(c["sha256"]) for c in header["constants"]] + values[n_inputs:]
     nodes, at = [], n_inputs + len(header["constants"])
     for node in header["nodes"]:
-        names = b"".join(steps.string(node[key]) for key in ("name", "domain", "op_type"))
-        op = hashlib.sha256(b"ree-op/1\0" + names + struct.pack("<q", node["opset"]) + bytes.fromhex(node["attributes_sha256"])).digest()
+        op = trace_file.op_digest(header, node)
         read, made = [known[i] for i in node["inputs"]], known[at:at + len(node["outputs"])]
         at += len(node["outputs"])
         nodes.append(hashlib.sha256(b"ree-node/1\0" + op + struct.pack("<I", len(read)) + b"".join(read) +
@@ -306,7 +307,7 @@ def side_of(trace, value):
     n_inputs = len(header["inputs"])
     inputs = [body[32 * i:32 * i + 32] for i in range(n_inputs)]
     nodes = node_digests(header, body[:each])
-    return {"root": data[-32:].hex(), "header_sha256": hashlib.sha256(data[20:20 + size]).hexdigest(), "n_steps": n_steps,
+    return {"root": data[-32:].hex(), "header_sha256": trace_file.header_digest(header).hex(), "n_steps": n_steps,
             "steps_root": root_of(leaves).hex(), "step_proof": [p.hex() for p in proof_of(leaves, 0)],
             "inputs_root": root_of(inputs).hex(), "nodes_root": root_of(nodes).hex(), "input_sha256": inputs[value].hex(),
             "input_proof": [p.hex() for p in proof_of(inputs, value)]}
@@ -330,6 +331,38 @@ def false_receipts():
                 continue
             ruling = refereed(a, b, "--data", data)
             check(ruling.get("right") == right, f"input {value}: {ruling}")
+
+
+def renamed():
+    """Two copies of a step that differ in names which no hash of the model covers: of nodes, of values between them. Traces
+    of both have the same root, and whoever is right is right by each of the copies."""
+    plain = onnx.node
+
+    def named(op_type, inputs, outputs, **rest):
+        inputs, outputs = ([f"other {v}" if v in ("p", "d", "q", "g", "kept", "s") else v for v in part] for part in (inputs, outputs))
+        return plain(op_type, inputs, outputs, name=f"node of {outputs[0]}", **rest)
+
+    onnx.node = named
+    try:
+        copy_of = steps.line_step(folder / "named.onnx")
+    finally:
+        onnx.node = plain
+    check(copy_of.read_bytes() != line.read_bytes(), "another file")
+    here, there = party("here", "--steps", 4), party("there", "--steps", 4, step=copy_of)
+    check(here[0].read_bytes()[-32:] == there[0].read_bytes()[-32:] and here[0].read_bytes() != there[0].read_bytes(), "one root")
+    for receipt, step in ((here[1], copy_of), (there[1], line)):
+        done = harness.call(args.ree_run, "verify", receipt, step, "--data", data, "--trace", folder / "again.trace")
+        check(done.returncode == 0 and "trace: agrees" in done.stdout, done.stdout)
+    check(disputed(here, there, "--data", data, codes=(0,))["result"] == "same", "nothing to dispute")
+    values = folder / "values of names"
+    party("values", "--steps", 4, "--dump-tensors", ".*", "--dump-folder", values)
+    liar = party("liar", "--steps", 4, "--inject-fault", "3:1:5", step=copy_of)
+    for a, b, right in ((here, liar, "A"), (liar, here, "B")):
+        for step in (line, copy_of):
+            found = disputed(a, b, "--data", data, model=step)
+            check((found["result"], found["step"], found["node"]) == ("node", 1, 3), found)
+            ruling = refereed(a, b, "--data", data, "--inputs", values, model=step)
+            check(ruling["right"] == right, ruling)
 
 
 def steps_of_all_kinds():
@@ -401,6 +434,7 @@ def main():
         single_runs()
         liars()
         false_receipts()
+        renamed()
         steps_of_all_kinds()
         flips()
     return harness.finish()
