@@ -123,15 +123,21 @@ const struct ree_attr *ree_node_attr(const struct ree_node *node, const char *na
     return NULL;
 }
 
-const char *ree_node_random_name(const struct ree_node *node) {
-    static const char *const ops[] = {"RandomNormal",      "RandomNormalLike", "RandomUniform",
-                                      "RandomUniformLike", "Multinomial",      "Bernoulli"};
-    bool draws = false;
+bool ree_node_is_random(const struct ree_node *node) {
+    static const char *const ops[] = {
+        "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+        "Multinomial",  "Bernoulli",        "Dropout",
+    };
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        draws |= strcmp(node->op_type, ops[i]) == 0;
-    if (strcmp(node->op_type, "Dropout") == 0) // without training_mode it is idle
-        draws = node->n_inputs > 2 && node->inputs[2];
-    if (!draws || node->domain[0] || ree_node_attr(node, "seed")) return NULL;
+        if (strcmp(node->op_type, ops[i]) == 0) return true;
+    return false;
+}
+
+const char *ree_node_random_name(const struct ree_node *node) {
+    const bool has_mode = node->n_inputs > 2 && node->inputs[2];
+    const bool is_idle = strcmp(node->op_type, "Dropout") == 0 && !has_mode;
+    if (!ree_node_is_random(node) || is_idle || node->domain[0] || ree_node_attr(node, "seed"))
+        return NULL;
     for (size_t i = 0; i < node->n_outputs; i++)
         if (node->outputs[i]) return node->outputs[i]->name;
     return "";

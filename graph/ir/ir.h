@@ -175,6 +175,10 @@ const char *ree_node_string(const struct ree_node *node, const char *name, const
 // another kind.
 const int64_t *ree_node_ints(const struct ree_node *node, const char *name, size_t *out_n);
 const float *ree_node_floats(const struct ree_node *node, const char *name, size_t *out_n);
+// Returns whether the node draws random numbers. Without a seed attribute these depend on the name
+// of the node's first output. Therefore two random nodes must not be merged, and none may be
+// renamed.
+bool ree_node_is_random(const struct ree_node *node);
 // Returns the name from which a node draws its random numbers: that of its first output. NULL: the
 // node draws none, or has a seed. The name is part of the graph's identity.
 const char *ree_node_random_name(const struct ree_node *node);

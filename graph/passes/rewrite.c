@@ -78,13 +78,3 @@ bool ree_node_is_matmul_nbits(const struct ree_node *node) {
     if (strcmp(node->op_type, "MatMulNBits") != 0) return false;
     return strcmp(node->domain, "com.microsoft") == 0 || strcmp(node->domain, "ree") == 0;
 }
-
-bool ree_node_is_random(const struct ree_node *node) {
-    static const char *const ops[] = {
-        "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
-        "Multinomial",  "Bernoulli",        "Dropout",
-    };
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (strcmp(node->op_type, ops[i]) == 0) return true;
-    return false;
-}

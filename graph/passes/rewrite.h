@@ -31,9 +31,4 @@ void ree_rewrite_apply(struct ree_rewrite *rewrite);
 // domain com.microsoft, or of ree.
 bool ree_node_is_matmul_nbits(const struct ree_node *node);
 
-// Returns whether the node draws random numbers. Without a seed attribute these depend on the name
-// of the node's first output. Therefore two random nodes must not be merged, and none may be
-// renamed.
-bool ree_node_is_random(const struct ree_node *node);
-
 #endif

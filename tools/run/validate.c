@@ -19,10 +19,10 @@ static const struct cli_option_row rows[] = {
     {.kind = ROW_TEXT, .help =
   "ree-run validate RECEIPT [--public-key FILE|HEX] [--dsse FILE] [--json]\n"
   "\n"
-  "Checks that a receipt, of a run or of a training, is complete and unaltered: that its format\n"
-  "is right, that its hashes are those of its contents, and that its signature, if it has one, is\n"
-  "valid. validate runs nothing and needs no model, so it does not show that the run gave this\n"
-  "result. It prints one line for each check, then \"valid\" or \"not valid\".\n"
+  "Checks that a receipt of a run or of a training is complete and unaltered: its format, its\n"
+  "hashes, and its signature if it has one. validate runs nothing and needs no model, so it does\n"
+  "not show that the run gave this result. It prints one line for each check, then \"valid\" or\n"
+  "\"not valid\".\n"
   "\n"},
     {.name = "RECEIPT", .kind = ROW_POSITIONAL, .at = AT(path), .path = CLI_READS},
     {.name = "--public-key", .value = "FILE|HEX", .kind = ROW_STRING, .at = AT(key), .path = CLI_READS,

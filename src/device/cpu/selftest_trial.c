@@ -68,7 +68,7 @@ static enum ree_status run_packed(const struct ree_cpu_trial *t, struct ree_cpu_
     return status;
 }
 
-// Returns whether the values b are those of a, or a prefix of them.
+// Returns whether the first values of a are those of b.
 static bool has_prefix(const struct ree_hard_values *a, const struct ree_hard_values *b) {
     return a->n >= b->n && a->role == b->role && a->dtype == b->dtype && a->run == b->run &&
            a->low == b->low && a->high == b->high;

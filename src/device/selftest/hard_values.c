@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) uint32_t styled(enum style style, u
     }
 }
 
-// Returns whether the elements are floats; those of the other types and roles are integers.
+// Returns whether the elements are floats. Otherwise they are integers or booleans.
 static bool has_floats(const struct ree_hard_values *v) {
     return v->role < REE_HARD_BOUNDED && (v->dtype == REE_F32 || v->dtype == REE_F64 ||
                                           v->dtype == REE_F16 || v->dtype == REE_BF16);

@@ -61,8 +61,8 @@ struct ree_hard_values {
 #define REE_HARD_FEW_ROUNDS 3 // number of rounds, from round 0 on, if time is short
 
 // Fills values->n elements at out, which must be 8-byte aligned. Callers pass a different `salt`
-// for each operand of a round, so that equal operands get different values. The values do not
-// depend on n: with a smaller n, a prefix of them is filled.
+// for each operand of a round, so that equal operands get different values. A smaller n
+// gives the first n of the same values.
 void ree_hard_values_fill(const struct ree_hard_values *values, uint32_t round, uint32_t salt,
                           void *out);
 
