@@ -208,10 +208,6 @@ const char *ree_causality_group_query(struct ree_derivation *d) {
     if (d->prover->question->has_slack)
         return "the positions of its queries among the keys are not proved";
     if (!ree_node_int(d->node, "causal", 1)) return not_masked;
-    // A prompt skips the chunks of keys before its window, later runs multiply their values by 0:
-    // an infinite value makes only the latter NaN.
-    if (has_cache && ree_node_int(d->node, "local_window_size", -1) > 0)
-        return "its window and a cache have no rule";
     if (ree_causality_in(d, BIAS)) return "a bias of its scores has no rule";
     if (!is_count(d->in[TOTAL], 0, has_cache) || !is_count(d->in[SEQLENS], -1, has_cache))
         return "its lengths are not proved to be those of past and new tokens";

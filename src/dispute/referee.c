@@ -147,6 +147,7 @@ static enum ree_status decide(const struct ree_hearing *hearing, struct ree_ruli
                               struct ree_error *err) {
     struct ree_error why;
     count_steps(hearing, out);
+    ree_referee_chunks(hearing, out); // before a judge consumes the graph
     const bool has_rule =
         !hearing->lacks_training_rules || hearing->claim->kind != REE_CLAIM_OF_INPUT;
     enum ree_status status = has_rule ? judge(hearing, out, err) : REE_OK;
@@ -237,6 +238,7 @@ enum ree_status ree_referee_same(struct ree_opened *model,
     memset(out, 0, sizeof *out);
     ree_arena_init(&arena);
     enum ree_status status = derive_stated_runs(options, &hearing, &arena, err);
+    if (status == REE_OK) ree_referee_chunks(&hearing, out);
     if (status == REE_OK) status = ree_referee_receipts(&hearing, out, err);
     for (unsigned k = 0; k < 2 && status == REE_OK; k++)
         out->is_withheld[k] =

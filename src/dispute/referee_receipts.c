@@ -8,6 +8,7 @@
 #include "dispute/referee_internal.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "generate/causality.h"
 #include "generate/eos.h"
 #include "generate/id_set.h"
 
@@ -238,13 +239,33 @@ static enum ree_status judge_receipt(const struct ree_hearing *hearing, const st
     return REE_OK;
 }
 
+static bool has_texts(const struct ree_hearing *hearing) {
+    for (unsigned k = 0; k < 2; k++) {
+        const struct ree_receipt *r = hearing->stated_runs[k].receipt;
+        if (!r || r->kind != REE_RECEIPT_TEXT) return false;
+    }
+    return true;
+}
+
+void ree_referee_chunks(const struct ree_hearing *hearing, struct ree_ruling *out) {
+    const struct ree_opened *m = hearing->model;
+    char why[200];
+    for (unsigned k = 0; k < 2 && has_texts(hearing); k++) {
+        const struct ree_stated_run *t = &hearing->stated_runs[k];
+        const uint32_t chunk = t->receipt->trace_chunk;
+        if (t->receipt->version > 1 && (t->n_prompt > chunk || t->n_prompt > REE_UNPROVED_CHUNK) &&
+            !ree_model_may_chunk(m->model, &m->roles, false, chunk, why, sizeof why))
+            ree_ruling_wrong(out, k,
+                             "its prompt ran in chunks of %u tokens, but the model is not proved "
+                             "to be causal, so they must have %u",
+                             chunk, REE_UNPROVED_CHUNK);
+    }
+}
+
 enum ree_status ree_referee_receipts(const struct ree_hearing *hearing, struct ree_ruling *out,
                                      struct ree_error *err) {
     struct beside beside = {0};
-    for (unsigned k = 0; k < 2; k++)
-        if (!hearing->stated_runs[k].receipt ||
-            hearing->stated_runs[k].receipt->kind != REE_RECEIPT_TEXT)
-            return REE_OK;
+    if (!has_texts(hearing)) return REE_OK;
     enum ree_status status = load_beside(hearing->model, &beside, err);
     for (unsigned k = 0; k < 2 && status == REE_OK; k++)
         status = judge_receipt(hearing, &beside, k, out, err);

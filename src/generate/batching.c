@@ -6,11 +6,12 @@
 #include "base/status.h"
 #include "generate/group.h"
 
-// Returns whether two sequences may share a batch: any two if lengths may mix, otherwise only
-// prompts of equal length.
+// Returns whether two sequences may share a batch: any two if lengths may mix, otherwise only those
+// with equal lengths of the prompt and of what is resumed, which are divided into the same runs.
 static bool fit(const struct ree_generator *g, const struct ree_sequence *a,
                 const struct ree_sequence *b) {
-    return g->info.mixes_lengths || a->n_prefill == b->n_prefill;
+    return g->info.mixes_lengths ||
+           (a->n_prefill == b->n_prefill && a->out->n_prompt == b->out->n_prompt);
 }
 
 // Returns the number of groups for n sequences that may share a batch.

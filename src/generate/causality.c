@@ -56,3 +56,9 @@ bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *
     ree_free(inputs);
     return proved;
 }
+
+bool ree_model_may_chunk(const struct ree_model *model, const struct ree_roles *roles,
+                         bool mixes_lengths, uint32_t chunk, char *out_reason, size_t size) {
+    return !roles->n_kv_caches || chunk == REE_UNPROVED_CHUNK ||
+           ree_model_is_causal(model, roles, mixes_lengths, out_reason, size);
+}

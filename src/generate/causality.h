@@ -12,6 +12,14 @@
 bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *roles,
                          bool mixes_lengths, char *out_reason, size_t size);
 
+// The size of the runs of a prompt, in tokens, with a model that has a cache and is not proved to
+// be causal. What it generates may depend on that size, so it is the same in all runs.
+#define REE_UNPROVED_CHUNK 512u
+// Returns whether runs of `chunk` tokens instead of REE_UNPROVED_CHUNK give the same results. Where
+// it returns false, out_reason is as above.
+bool ree_model_may_chunk(const struct ree_model *model, const struct ree_roles *roles,
+                         bool mixes_lengths, uint32_t chunk, char *out_reason, size_t size);
+
 // Builds the question whether a model is causal (graph/causality/prove.h) in *out. `inputs` must
 // have roles->n_inputs elements; the call fills them, and the question refers to them.
 struct ree_causality_input;

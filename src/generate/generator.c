@@ -62,6 +62,10 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
         return status;
     }
     describe(g, one_row);
+    char reason[256];
+    if (!ree_model_may_chunk(g->model, &g->roles, g->info.mixes_lengths, g->options.prefill_chunk,
+                             reason, sizeof reason))
+        g->options.prefill_chunk = REE_UNPROVED_CHUNK;
     return REE_OK;
 }
 

@@ -186,11 +186,11 @@ static enum ree_status load_text(struct ree_verify_job *job, const char *path,
     struct ree_generator_options run = job->run;
     run.all_logits = r->logits_sha256[0];
     run.exact_lengths = o->trace;
-    if (o->trace) run.prefill_chunk = r->trace_chunk;
     REE_TRY(ree_generator_create(path, job->devices[0], &run, &job->generator, err));
-    // Without causality the tokens may depend on how the prompt is cut.
+    // In ree-receipt/1 a model that is not proved to be causal ran with any chunk.
     char reason[256];
-    if (r->trace_chunk && !ree_generator_is_causal(job->generator, reason, sizeof reason))
+    if (o->trace || (r->trace_chunk && r->version == 1 &&
+                     !ree_generator_is_causal(job->generator, reason, sizeof reason)))
         job->generator->options.prefill_chunk = r->trace_chunk;
     const char *tokenizer =
         o->tokenizer ? o->tokenizer : ree_generator_info(job->generator)->folder;

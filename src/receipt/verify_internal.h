@@ -19,6 +19,11 @@ enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_ver
 // Adds the check of the context length. `n` is the number of tokens of prompt and answer together.
 void ree_verify_context(struct ree_verification *v, const struct ree_verify_text *what, size_t n);
 
+// Adds a difference if the receipt's trace has a chunk of the prompt that the model must not have
+// (ree_model_may_chunk) and the prompt is longer than a chunk. Other receipts get no check.
+void ree_verify_chunk(struct ree_verification *v, const struct ree_verify_text *what,
+                      size_t n_prompt);
+
 // Adds the check "prompt encoding": decodes the prompt's n tokens `ids`, encodes the resulting
 // text, and compares the tokens. They can differ, because several prompts have the same text: they
 // differ in segmentation, in special tokens or in a leading BOS token. A difference counts as not

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "generate/causality.h"
 #include "generate/eos.h"
 #include "generate/id_set.h"
 
@@ -102,4 +103,20 @@ void ree_verify_context(struct ree_verification *v, const struct ree_verify_text
         ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
                        "this copy of the model does not state it; the receipt has %lld",
                        (long long)stated);
+}
+
+void ree_verify_chunk(struct ree_verification *v, const struct ree_verify_text *what,
+                      size_t n_prompt) {
+    const struct ree_generator *g = what->generator;
+    const struct ree_receipt *r = what->receipt;
+    char reason[200];
+    if (r->version == 1 || !r->has_trace ||
+        (n_prompt <= r->trace_chunk && n_prompt <= REE_UNPROVED_CHUNK) ||
+        ree_model_may_chunk(g->model, &g->roles, g->info.mixes_lengths, r->trace_chunk, reason,
+                            sizeof reason))
+        return;
+    ree_verify_add(v, "prefill chunk", REE_VERIFY_DIFFERS,
+                   "%u, but the model is not proved to be causal, so its prompts run in chunks of "
+                   "%u tokens: %s",
+                   r->trace_chunk, REE_UNPROVED_CHUNK, reason);
 }

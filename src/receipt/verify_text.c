@@ -319,6 +319,7 @@ static enum ree_status verify(struct text_check *c, struct ree_error *err) {
         return REE_OK;
     }
     ree_verify_context(c->v, c->what, c->prompt.n + n_answer);
+    ree_verify_chunk(c->v, c->what, c->prompt.n);
     is_other = is_other || c->v->differs;
     bound_work(c);
     c->knows_texts = check_tokenizer(c);

@@ -22,9 +22,12 @@ struct ree_generator_options {
     size_t size;                               // sizeof(struct ree_generator_options)
     const struct ree_model_options *model;     // NULL: defaults
     const struct ree_session_options *session; // NULL: defaults
-    uint32_t prefill_chunk; // maximum prompt tokens of a sequence in one run; 0 means 512
-    uint32_t max_batch;     // maximum sequences in a batch; 0 means 16
-    bool all_logits;        // compute logits for every token of a prompt, not only for its last one
+    // Maximum prompt tokens of a sequence in one run; 0 means 512. With a model that has a cache
+    // and is not proved to be causal, the maximum is always 512, because its results may depend on
+    // it.
+    uint32_t prefill_chunk;
+    uint32_t max_batch; // maximum sequences in a batch; 0 means 16
+    bool all_logits;    // compute logits for every token of a prompt, not only for its last one
     // Batch only sequences of equal length, and keep kv caches exactly as long as their contents.
     // Slower; required for traces.
     bool exact_lengths;

@@ -6,6 +6,7 @@ of the same model must verify. Models that are proved causal must be verified in
 import itertools
 import json
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -80,11 +81,13 @@ class Model:
         self.op("Concat", ["length1", "length1"], "square", axis=0)
         return self.op("ConstantOfShape", ["square"], "scores")
 
-    def finish(self, path, weight=1000.0):
+    def finish(self, path, weight=1000.0, metadata=None):
         self.const("direction", [weight if i == LIE else 0.0 for i in range(VOCAB)], [1, 1, VOCAB])
         self.op("Mul", ["leak", "direction"], "bonus")
         self.op("Add", [self.base, "bonus"], "logits")
         contrib = onnx.chunk(8, onnx.chunk(1, "com.microsoft") + onnx.number(2, 1))
+        for key, value in (metadata or {}).items():
+            contrib += onnx.chunk(14, onnx.chunk(1, key) + onnx.chunk(2, value))
         path.write_bytes(onnx.model(self.nodes, self.inputs, self.outputs, self.consts, self.opset) + contrib)
         return path
 
@@ -661,13 +664,117 @@ def infinite_values(folder):
     check(found["result"] == "verified" and "NaN" in found.get("token_by_token", ""), f"{found}")
 
 
-def window_and_cache(m):
-    """GroupQueryAttention with a window: runs after the first one multiply values before the window by 0, a prompt skips
-    them, and 0 times infinity is NaN."""
+def slack(folder):
+    """Metadata says that sequences of different lengths may share a batch, so caches have unused positions. After one
+    pass they hold infinite values of later tokens; token by token, the same text must still verify."""
+    m = Model(17)
+    with_cache(m)
+    m.inputs.append(onnx.port("position_ids", onnx.INT64, ["batch", "sequence"]))
+    m.const("huge", [3e38], [])
+    m.op("Mul", ["row", "huge"], "large")
+    m.op("Mul", ["large", "huge"], "infinite")
+    m.op("Concat", ["past_key_values.0.key", "infinite"], "present.0.key", axis=2)
+    m.op("Shape", ["present.0.key"], "present_shape")
+    m.op("Gather", ["present_shape", "s2"], "total", axis=0)
+    m.op("Range", ["s0", "total", "s1"], "keys")
+    m.op("Unsqueeze", ["position_ids", "last"], "queries")
+    m.op("LessOrEqual", ["keys", "queries"], "sees")
+    m.const("always", [0.0], [])
+    m.const("never", [-INF], [])
+    m.op("Where", ["sees", "always", "never"], "masked")
+    m.op("Softmax", ["masked"], "weights", axis=-1)
+    m.op("Squeeze", ["present.0.key", "n1"], "values")
+    m.op("MatMul", ["weights", "values"], "sum")
+    m.const("unit", [1.0], [])
+    m.op("Min", ["sum", "unit"], "leak")
+    model, path = m.finish(folder / "slack.onnx", metadata={"ree.format": "ree-causal-lm/1"}), folder / "r.json"
+    made = make(path, model)["body"]["output"]["tokens"]
+    check([int(t) for t in made] == [2, 3, 4, 5, 6, 7, 7, 7], f"a text with 7s: {made}")
+    found = verify(path, model)
+    check(found["result"] == "verified" and "NaN" in found.get("token_by_token", ""), f"{found}")
+
+
+def window_and_cache(m, value="seen", leak="leak"):
+    """GroupQueryAttention with a window."""
     group_query(m)
-    m.nodes[-1] = onnx.node("GroupQueryAttention", ["seen", "seen", "seen", "past_key_values.0.key", "past_key_values.0.value",
-                                                    "lengths32", "total32"], ["leak", "present.0.key", "present.0.value"],
-                            name="leak", domain="com.microsoft", attributes={"num_heads": 1, "kv_num_heads": 1, "local_window_size": 4})
+    m.nodes[-1] = onnx.node("GroupQueryAttention", ["seen", "seen", value, "past_key_values.0.key", "past_key_values.0.value",
+                                                    "lengths32", "total32"], [leak, "present.0.key", "present.0.value"],
+                            name=leak, domain="com.microsoft", attributes={"num_heads": 1, "kv_num_heads": 1, "local_window_size": 4})
+
+
+def window_far_back(folder):
+    """An infinite value so far before the window that its chunk of keys could be left out: 0 times infinity is NaN in
+    every run, however the prompt is divided."""
+    m = Model(17)
+    m.const("huge", [3e38], [])
+    m.op("Mul", ["seen", "huge"], "large")
+    m.op("Mul", ["large", "huge"], "infinite")
+    window_and_cache(m, "infinite", "sum")
+    m.const("unit", [1.0], [])
+    m.op("Min", ["sum", "unit"], "leak")
+    model = m.finish(folder / "far_back.onnx")
+    for first, runs in ((1, True), (LIE, False)):
+        prompt = ",".join(map(str, [first] + [1] * 299))
+        for chunk in (1, 100, 512):
+            done = run(model, "--prompt-ids", prompt, "--max-new-tokens", 1, "--ignore-eos", "--prefill-chunk", chunk)
+            check((done.returncode == 0) == runs and ("not a number" in done.stderr) != runs,
+                  f"a prompt that begins with {first}, in pieces of {chunk}: {done}")
+
+
+def ahead_in_cache(m):
+    """Each run puts into the cache, for each token, whether the next token of this run is a 7."""
+    with_cache(m)
+    shifted(m)
+    m.op("Unsqueeze", ["next", "n1"], "later")
+    m.op("Concat", ["past_key_values.0.key", "later"], "present.0.key", axis=2)
+    m.op("ReduceMax", ["present.0.key"], "any", axes=[2], keepdims=0)
+    m.const("zeros", [0.0], [1, 1, 1])
+    m.op("Mul", ["seen", "zeros"], "nothing")
+    m.op("Add", ["nothing", "any"], "leak")
+
+
+def chunks(folder):
+    """How a prompt is divided must not decide the answer of a model that is not causal."""
+    m = Model()
+    ahead_in_cache(m)
+    model, path, trace = m.finish(folder / "ahead.onnx"), folder / "r.json", folder / "r.trace"
+    prompt = ["--prompt-ids", "1,2,7,3", "--max-new-tokens", 3, "--ignore-eos", "--receipt-path", path]
+    for options in ((), ("--prefill-chunk", 1), ("--prefill-chunk", 3, "--logits-hash"), ("--prefill-chunk", 1024), ("--trace", trace)):
+        done = run(model, *prompt, *options)
+        check(done.returncode == 0, f"{options}: {done}")
+        receipt = vectors.parse(path.read_text())
+        made = [int(t) for t in receipt["body"]["output"]["tokens"]]
+        check(made == [7, 7, 7], f"{options}: {made}")
+        for chunk in (1, 512):
+            found = verify(path, model, "--prefill-chunk", chunk)
+            check(found["result"] != "differs", f"{options}, verified in chunks of {chunk}: {found}")
+    found = verify(path, model, "--trace", folder / "again.trace")
+    check(found["result"] == "verified" and int(receipt["body"]["trace"]["prefill_chunk"]) == 512, f"{receipt['body']['trace']} {found}")
+    for chunk, result in ((1, "differs"), (3, "differs"), (4, "verified in part"), (511, "verified in part"), (1024, "verified in part")):
+        # 4 tokens fit into chunks of 4; which trace such a run has is another question.
+        receipt["body"]["trace"]["prefill_chunk"] = chunk
+        (folder / "false.json").write_text(canonical(seal(receipt)) + "\n")
+        found = verify(folder / "false.json", model)
+        named = [c for c in found["checks"] if c["name"] == "prefill chunk" and c["outcome"] == "differs"]
+        check(found["result"] == result and bool(named) == (result == "differs"), f"a chunk of {chunk}: {found}")
+    # A trace whose header states chunks of 3 tokens, with one more step for them, and its receipt. In a dispute both
+    # parties have these: both are wrong.
+    start = len(b"ree-trace/2\n") + 8
+    data = trace.read_bytes()
+    size = struct.unpack_from("<Q", data, start - 8)[0]
+    header = data[start:start + size].replace(b'"prefill_chunk":512', b'"prefill_chunk":3')
+    steps = data[start + size:-44]
+    forged = (data[:start - 8] + struct.pack("<Q", len(header)) + header + steps[:len(steps) // 3] + steps + b"end\n" +
+              struct.pack("<Q", 4))
+    trace.write_bytes(forged + bytes(32))
+    root = re.search(r"its contents have ([0-9a-f]{64})", run("trace", trace).stderr)[1]
+    trace.write_bytes(forged + bytes.fromhex(root))
+    receipt["body"]["trace"].update(prefill_chunk=3, root=root, n_steps=4)
+    path.write_text(canonical(seal(receipt)) + "\n")
+    done = run("dispute", "--a", trace, "--b", trace, "--a-receipt", path, "--b-receipt", path, "--model", model, "--claim",
+               folder / "claim.json", "--json")
+    found = json.loads(done.stdout or "{}")
+    check(done.returncode == 3 and found.get("wrong") == ["A", "B"] and "chunks of 3 tokens" in found["reason_a"], f"{done}")
 
 
 def one_token(m):
@@ -703,10 +810,34 @@ def distances(m):
     m.op("Mul", ["sum", "hundredth"], "leak")
 
 
+def beside_a_resumed_one(folder):
+    """A prompt in one batch with an answer that is resumed. The answer runs token by token; the prompt must not."""
+    m = Model()
+    ahead_in_cache(m)
+    model, path = m.finish(folder / "ahead.onnx"), folder / "run.checkpoint"
+    form = [model, "--prompt-ids", "1,2,3", "--prompt-ids", "1,2,3,7,1", "--max-new-tokens", 6, "--ignore-eos"]
+    done = run(*form, "--checkpoint", path)
+    check(done.returncode == 0, f"{done}")
+    checkpoint = json.loads(path.read_text())
+    resumed, fresh = checkpoint["body"]["sequences"]
+    answers = [resumed["tokens"], fresh["tokens"]]
+    check(answers == [[4, 5, 6, 7, 8, 9], [7] * 6], f"{answers}")
+    # As if interrupted: three tokens of the first answer, none of the second.
+    for sequence, n in ((resumed, 3), (fresh, 0)):
+        sequence["tokens"] = sequence["tokens"][:n]
+        del sequence["finish_reason"]
+    resumed["caches"] = [None]
+    checkpoint["checkpoint_sha256"] = sha("ree-checkpoint/1", canonical(checkpoint["body"]).encode())
+    path.write_text(canonical(checkpoint) + "\n")
+    done = run(*form, "--resume", path)
+    check(done.returncode == 0, f"{done}")
+    again = [s["tokens"] for s in json.loads(path.read_text())["body"]["sequences"]]
+    check(again == answers, f"resumed: {again}, at once: {answers}")
+
+
 def only_in_steps(folder):
     """Models of which one pass is no run of a generation, or cannot be made: their own texts verify token by token."""
-    for build, prompt, why in ((window_and_cache, PROMPT, "its window and a cache have no rule"),
-                               (one_token, [1], "an input of a fixed length"), (distances, [1, 2], "in one pass: ")):
+    for build, prompt, why in ((one_token, [1], "an input of a fixed length"), (distances, [1, 2], "in one pass: ")):
         m = Model(17)
         build(m)
         model, path = folder / f"{build.__name__}.onnx", folder / "r.json"
@@ -752,6 +883,15 @@ def proved(folder):
             found = verify(path, model, *options)
             check(found["result"].startswith("verified") and "token_by_token" not in found, f"{model} {options}: {found}")
             check(found["runs"] == 1, f"{model}: one pass: {found}")
+    m = Model(17)
+    window_and_cache(m)
+    model = m.finish(folder / "window.onnx", weight=1.0)
+    receipt = make(folder / "r.json", model)
+    found = verify(folder / "r.json", model)
+    check(found["result"] == "verified" and "token_by_token" not in found, f"{model}: {found}")
+    answer = [int(t) for t in receipt["body"]["output"]["tokens"]]
+    found = verify(forge(folder / "false.json", receipt, answer[:-1] + [LIE if answer[-1] != LIE else 1]), model)
+    check(found["result"] == "differs", f"{model}: a false text: {found}")
     for model in (args.models / "capp-gpt" / "model.onnx", args.models / "genai-tiny" / "tiny-random-gpt2-fp32"):
         if model.exists():
             make(folder / "r.json", model)
@@ -765,7 +905,7 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, ...; optional")
     parser.add_argument("--before", help="an older program that checks in one pass without a proof; its verdicts are printed")
     args = parser.parse_args()
-    for test in (liars, hostile, resumed, infinite_values, only_in_steps, proved):
+    for test in (liars, hostile, resumed, infinite_values, slack, window_far_back, chunks, beside_a_resumed_one, only_in_steps, proved):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     return harness.finish()

@@ -21,6 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
 import harness
+import sealing
 from harness import call, check, helper
 
 args = harness.parser(__doc__).parse_args()
@@ -92,6 +93,22 @@ def disputes(folder):
            "--a-receipt", data / "text.json", "--b-receipt", data / "fault.json")
 
 
+def new_receipt_of_an_old_trace(folder):
+    """Nobody leaves a dispute by recording a trace in the old format: only receipts of version 1 may have one."""
+    receipt = json.loads((data / "fault.json").read_text())
+    receipt["schema"] = "ree-receipt/2"
+    del receipt["signature"]
+    new = folder / "new.json"
+    new.write_text(json.dumps(sealing.seal(receipt)))
+    expect(0, ["valid"], "validate", new)
+    wrong = "receipt is false: its trace has version 1 of the format"
+    for mine, other, side in ((data / "text.json", new, "B"), (new, data / "text.json", "A")):
+        traces = [data / ("fault.trace" if path == new else "text.trace") for path in (mine, other)]
+        done = call(args.ree_run, "dispute", "--a", traces[0], "--b", traces[1], "--claim", folder / "never.json",
+                    "--model", stories, "--a-receipt", mine, "--b-receipt", other, "--json")
+        check(done.returncode == 3 and f"{side}'s {wrong}" in done.stdout + done.stderr and not (folder / "never.json").exists(), f"{done}")
+
+
 def runs(folder):
     whole = json.loads(expect(0, [], stories, "--prompt-text", "Once", "--max-new-tokens", 3, "--json"))
     stages = json.loads(expect(0, [], stories, "--prompt-text", "Once", "--max-new-tokens", 3, "--json",
@@ -112,6 +129,6 @@ def runs(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for part in (receipts, disputes, runs):
+    for part in (receipts, disputes, new_receipt_of_an_old_trace, runs):
         part(pathlib.Path(name))
 sys.exit(harness.finish())

@@ -83,6 +83,17 @@ static enum ree_status read_heads(struct ree_lower *lower, struct ree_view *cons
     return REE_OK;
 }
 
+// Computes the number of tokens before the new ones, for each sequence: keys - length, at least 0.
+static enum ree_status count_before(struct ree_lower *lower, const struct group_query *g,
+                                    struct ree_view **out) {
+    struct ree_expr_builder b;
+    ree_expr_init(&b, lower, 1, &g->batch);
+    int new = ree_expr_i32(&b, (int32_t)g->length);
+    int before = ree_expr_op2(&b, REE_MAP_sub_i32, ree_expr_tensor(&b, g->keys), new);
+    before = ree_expr_op2(&b, REE_MAP_max_i32, before, ree_expr_i32(&b, 0));
+    return ree_lower_map(&b, before, REE_I32, out);
+}
+
 // Reads the lengths. total_sequence_length is read at bind time, because shapes depend on it. The
 // lengths of the sequences stay on the device.
 static enum ree_status read_lengths(struct ree_lower *lower, struct ree_view *const *in,
@@ -121,11 +132,7 @@ static enum ree_status read_lengths(struct ree_lower *lower, struct ree_view *co
     REE_TRY(ree_lower_map(&b, keys, REE_I32, &g->keys));
     g->before = NULL;
     if (g->total == g->length) return REE_OK; // a prompt, perhaps padded at the end
-    ree_expr_init(&b, lower, 1, &g->batch);
-    int new = ree_expr_i32(&b, (int32_t)g->length);
-    int before = ree_expr_op2(&b, REE_MAP_sub_i32, ree_expr_tensor(&b, g->keys), new);
-    before = ree_expr_op2(&b, REE_MAP_max_i32, before, ree_expr_i32(&b, 0));
-    return ree_lower_map(&b, before, REE_I32, &g->before);
+    return count_before(lower, g, &g->before);
 }
 
 // Computes the position of each new token: after the earlier tokens, or as given by position_ids.
@@ -281,6 +288,10 @@ static enum ree_status attend(struct ree_lower *lower, struct ree_view *const *i
     else
         a.n_keys = g->keys;
     if (window > 0) a.left = window - 1;
+    // With positions on the device, sums leave out no chunk of keys before a window. A prompt is
+    // computed in the same way as the runs after it: an infinite value in such a chunk makes a sum
+    // NaN (NUMERICS.md, "Attention").
+    if (window > 0 && in[PAST_KEY] && !a.starts) REE_TRY(count_before(lower, g, &a.starts));
     if (ree_rule_input(lower, in, BIAS)) REE_TRY(ree_contrib_widen(lower, in[BIAS], &a.bias));
     if (sink) {
         int64_t dims[4] = {1, g->n_heads, 1, 1};
