@@ -18,6 +18,7 @@ struct checker {
     struct ree_pass pass;
     size_t first_row; // position of the first token whose logits are needed
     bool has_nan;     // a processed row contains a NaN
+    bool runs_singly; // without one pass, the tokens of the prompt run one by one too
 };
 
 static bool any_nan(const float *logits, size_t vocab) {
@@ -84,11 +85,14 @@ static enum ree_status run_once(struct checker *c, struct ree_error *err) {
     return REE_OK;
 }
 
-// Runs as ree_generate does: the prompt in chunks, then the answer token by token.
+// Runs as ree_generate does: the prompt in chunks, or token by token if runs_singly is set, then
+// the answer token by token.
 static enum ree_status run_steps(struct checker *c, struct ree_error *err) {
     bool has_cache = c->g->info.has_cache;
     size_t n = c->pass.n, n_prompt = c->check->n_prompt,
-           chunk = has_cache ? c->g->options.prefill_chunk : n_prompt;
+           chunk = !has_cache       ? n_prompt
+                   : c->runs_singly ? 1
+                                    : c->g->options.prefill_chunk;
     for (size_t from = 0; from < n && !is_done(c);) {
         size_t left = from < n_prompt ? n_prompt - from : 1, length = left < chunk ? left : chunk;
         size_t row = from > c->first_row ? from : c->first_row, end = from + length;
@@ -143,13 +147,15 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
         snprintf(out->why_stepwise, sizeof out->why_stepwise, "causality is not proved: %s", why);
     enum ree_status status = run_all(&c, n, one_pass, err);
     // The proof of causality does not hold from the first NaN on: the NaN may come from a later
-    // token.
-    if (status == REE_OK && one_pass && c.has_nan && has_steps) {
+    // token, of the prompt too. Logits of a prompt are hashed as its chunks give them.
+    c.runs_singly = g->info.has_cache && check->n_prompt > 1 && !check->hash_logits;
+    if (status == REE_OK && one_pass && c.has_nan && (has_steps || c.runs_singly)) {
         snprintf(out->why_stepwise, sizeof out->why_stepwise,
                  "in one pass, a logit is NaN, perhaps because of a later token");
         status = run_all(&c, n, false, err);
     }
     // One pass also computes what no step of a generation does, such as scores of later tokens.
+    c.runs_singly = false;
     if (status == REE_INVALID && one_pass) {
         snprintf(out->why_stepwise, sizeof out->why_stepwise, "in one pass: %s", err->message);
         ree_error_clear(err);
