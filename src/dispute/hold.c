@@ -57,10 +57,13 @@ static void note_false(struct holding *h, unsigned k, const struct ree_error *er
 
 static enum ree_status hold_to_receipts(struct holding *h, struct terms *t, struct ree_error *err) {
     char lie[REE_BIND_LIE];
+    _Static_assert(REE_CHUNK_LIE <= REE_BIND_LIE, "one text for both");
     for (unsigned k = 0; k < 2; k++) {
         const struct ree_disputant *party = &h->parties[k];
         REE_TRY(
             ree_bind_request(k, party->receipt, party->public_key, h->options.request, lie, err));
+        if (!lie[0] && strcmp(party->receipt->graph_sha256, t->model.header.graph_sha256) == 0)
+            ree_stated_chunk_lie(party->receipt, &t->model, lie);
         if (lie[0]) {
             ree_fail(err, REE_INVALID, "%c's receipt is false: %s", "AB"[k], lie);
             note_false(h, k, err);

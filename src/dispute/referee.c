@@ -73,6 +73,16 @@ static enum ree_status bind(const struct ree_claim *c, const struct ree_referee_
     return REE_OK;
 }
 
+static void judge_chunks(const struct ree_referee_options *options, const struct ree_opened *model,
+                         struct ree_ruling *out) {
+    for (unsigned k = 0; k < 2; k++) {
+        char lie[REE_CHUNK_LIE];
+        if (!options->receipts[k]) continue;
+        ree_stated_chunk_lie(options->receipts[k], model, lie);
+        if (lie[0]) ree_ruling_wrong(out, k, "%s", lie);
+    }
+}
+
 static enum ree_status derive_stated_runs(const struct ree_referee_options *options,
                                           struct ree_hearing *hearing, struct ree_arena *arena,
                                           struct ree_error *err) {
@@ -147,7 +157,6 @@ static enum ree_status decide(const struct ree_hearing *hearing, struct ree_ruli
                               struct ree_error *err) {
     struct ree_error why;
     count_steps(hearing, out);
-    ree_referee_chunks(hearing, out); // before a judge consumes the graph
     const bool has_rule =
         !hearing->lacks_training_rules || hearing->claim->kind != REE_CLAIM_OF_INPUT;
     enum ree_status status = has_rule ? judge(hearing, out, err) : REE_OK;
@@ -180,6 +189,7 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
     REE_TRY(check_numerics(c, err));
     REE_TRY(bind(c, options, out, err));
     REE_TRY(check_model(c, model, err));
+    judge_chunks(options, model, out);
     for (unsigned k = 0; k < 2 && options->training; k++) {
         char lie[REE_TRAINING_LIE];
         REE_TRY(ree_training_terms_lie(options->training, k, model, NULL, lie, err));
@@ -238,7 +248,6 @@ enum ree_status ree_referee_same(struct ree_opened *model,
     memset(out, 0, sizeof *out);
     ree_arena_init(&arena);
     enum ree_status status = derive_stated_runs(options, &hearing, &arena, err);
-    if (status == REE_OK) ree_referee_chunks(&hearing, out);
     if (status == REE_OK) status = ree_referee_receipts(&hearing, out, err);
     for (unsigned k = 0; k < 2 && status == REE_OK; k++)
         out->is_withheld[k] =

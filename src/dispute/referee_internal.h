@@ -41,9 +41,6 @@ enum ree_status ree_referee_length(const struct ree_hearing *hearing, struct ree
 // is_end_unknown.
 enum ree_status ree_referee_receipts(const struct ree_hearing *hearing, struct ree_ruling *out,
                                      struct ree_error *err);
-// Judges, for both text receipts, whether the model may run prompts in the chunks that the receipt
-// states (ree_model_may_chunk). Does nothing without both receipts. Needs the model's graph.
-void ree_referee_chunks(const struct ree_hearing *hearing, struct ree_ruling *out);
 // Sets is_withheld of the parties whose tokens were not provided, and fails with REE_UNSUPPORTED.
 // To be called if these tokens are required to decide the claim.
 enum ree_status ree_referee_withheld(const struct ree_hearing *hearing, struct ree_ruling *out,

@@ -8,9 +8,9 @@
 #include "dispute/referee_internal.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "generate/causality.h"
 #include "generate/eos.h"
 #include "generate/id_set.h"
+#include "text/tokenizer.h"
 
 // The eos tokens and the stop texts of a receipt are sets: order and repetition have no meaning.
 // The lists can be as long as the file allows, so they are sorted once.
@@ -61,7 +61,6 @@ static enum ree_status compare_stops(const struct ree_receipt *x, const struct r
 // What the model's folder has in addition to the model.
 struct beside {
     struct ree_tokenizer *tokenizer; // NULL: none
-    char tokenizer_sha256[65];
     struct ree_id_set eos;
     int64_t context_length; // 0: not known
 };
@@ -79,7 +78,6 @@ static enum ree_status load_beside(const struct ree_opened *m, struct beside *ou
     enum ree_status status = ree_tokenizer_load(m->source.folder, &out->tokenizer, err);
     if (status != REE_OK) out->tokenizer = NULL;
     if (status != REE_OK && status != REE_NOT_FOUND) return status;
-    if (out->tokenizer) ree_tokenizer_sha256(out->tokenizer, out->tokenizer_sha256);
     int32_t *ids;
     size_t n;
     if (!ree_eos_ids(&info, out->tokenizer, &ids, &n)) return ree_no_memory(err);
@@ -107,14 +105,20 @@ struct judged {
     struct ree_ruling *out;
 };
 
+static bool has_tokenizer(const struct ree_receipt *r, const struct beside *b) {
+    char hex[65];
+    if (!b->tokenizer) return false;
+    ree_tokenizer_sha256_in(b->tokenizer, r->version, hex);
+    return strcmp(r->tokenizer_sha256, hex) == 0;
+}
+
 // The tokenizer and the context length must be the model's. What both receipts state is not
 // disputed: the referee's copy of the model may differ or state less.
 static void judge_parameters(struct judged *j) {
     const struct ree_receipt *r = j->receipt, *other = j->other;
     const struct beside *b = j->beside;
-    j->decodes = b->tokenizer && strcmp(r->tokenizer_sha256, b->tokenizer_sha256) == 0;
-    if (b->tokenizer && r->tokenizer_sha256[0] && !j->decodes &&
-        strcmp(other->tokenizer_sha256, b->tokenizer_sha256) == 0)
+    j->decodes = has_tokenizer(r, b);
+    if (b->tokenizer && r->tokenizer_sha256[0] && !j->decodes && has_tokenizer(other, b))
         ree_ruling_wrong(
             j->out, j->k,
             "its receipt does not have the model's tokenizer, but the other receipt has");
@@ -239,33 +243,13 @@ static enum ree_status judge_receipt(const struct ree_hearing *hearing, const st
     return REE_OK;
 }
 
-static bool has_texts(const struct ree_hearing *hearing) {
-    for (unsigned k = 0; k < 2; k++) {
-        const struct ree_receipt *r = hearing->stated_runs[k].receipt;
-        if (!r || r->kind != REE_RECEIPT_TEXT) return false;
-    }
-    return true;
-}
-
-void ree_referee_chunks(const struct ree_hearing *hearing, struct ree_ruling *out) {
-    const struct ree_opened *m = hearing->model;
-    char why[200];
-    for (unsigned k = 0; k < 2 && has_texts(hearing); k++) {
-        const struct ree_stated_run *t = &hearing->stated_runs[k];
-        const uint32_t chunk = t->receipt->trace_chunk;
-        if (t->receipt->version > 1 && (t->n_prompt > chunk || t->n_prompt > REE_UNPROVED_CHUNK) &&
-            !ree_model_may_chunk(m->model, &m->roles, false, chunk, why, sizeof why))
-            ree_ruling_wrong(out, k,
-                             "its prompt ran in chunks of %u tokens, but the model is not proved "
-                             "to be causal, so they must have %u",
-                             chunk, REE_UNPROVED_CHUNK);
-    }
-}
-
 enum ree_status ree_referee_receipts(const struct ree_hearing *hearing, struct ree_ruling *out,
                                      struct ree_error *err) {
     struct beside beside = {0};
-    if (!has_texts(hearing)) return REE_OK;
+    for (unsigned k = 0; k < 2; k++)
+        if (!hearing->stated_runs[k].receipt ||
+            hearing->stated_runs[k].receipt->kind != REE_RECEIPT_TEXT)
+            return REE_OK;
     enum ree_status status = load_beside(hearing->model, &beside, err);
     for (unsigned k = 0; k < 2 && status == REE_OK; k++)
         status = judge_receipt(hearing, &beside, k, out, err);

@@ -1,5 +1,6 @@
 #include "dispute/rules.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "generate/causality.h"
 #include "generate/generator.h"
 
 // Maximum number of prompt tokens, and of output tokens, of a receipt that does not list them.
@@ -194,6 +196,19 @@ static enum ree_status other_runs(const char *what, struct ree_error *err) {
                     what);
 }
 
+void ree_stated_chunk_lie(const struct ree_receipt *r, const struct ree_opened *m,
+                          char out[REE_CHUNK_LIE]) {
+    char why[200];
+    out[0] = 0;
+    if (r->kind != REE_RECEIPT_TEXT || r->version == 1 || !r->has_trace || !m->is_text ||
+        ree_model_may_chunk(m->model, &m->roles, false, r->trace_chunk, why, sizeof why))
+        return;
+    snprintf(out, REE_CHUNK_LIE,
+             "its prompt ran in chunks of %u tokens, but the model is not proved to be causal, so "
+             "they must have %u",
+             r->trace_chunk, REE_UNPROVED_CHUNK);
+}
+
 enum ree_status ree_stated_run_compare_inputs(const struct ree_stated_run *a,
                                               const struct ree_stated_run *b,
                                               struct ree_error *err) {
@@ -218,12 +233,14 @@ enum ree_status ree_stated_run_compare(const struct ree_stated_run *a,
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!parts[i].same) return other_runs(parts[i].what, err);
     // The hash of the logits changes no token, nor does the prefill chunk if the model is causal,
-    // so the other party can record a trace that is cut in the same way.
+    // so the other party can record a trace that is cut in the same way. With other models only
+    // receipts of version 1 get here with another chunk (ree_stated_chunk_lie).
     bool is_cut = x->trace_chunk == y->trace_chunk;
     if (is_cut && !x->logits_sha256[0] == !y->logits_sha256[0]) return REE_OK;
     return ree_fail(err, REE_INVALID,
                     "the traces of the receipts are divided differently: %s differs; a run with "
-                    "the other's %s has the same tokens, and can be compared",
+                    "the other's %s can be compared, and has the same tokens if the model is "
+                    "causal",
                     is_cut ? "hash of the logits" : "prefill chunk",
                     is_cut ? "--logits-hash" : "--prefill-chunk");
 }

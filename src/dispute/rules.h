@@ -96,6 +96,12 @@ enum ree_status ree_stated_run_make(const struct ree_receipt *receipt,
                                     const struct ree_rules *rules,
                                     const struct ree_stated_tokens *tokens, struct ree_arena *arena,
                                     struct ree_stated_run *out, struct ree_error *err);
+#define REE_CHUNK_LIE 160
+// Writes why the receipt of a text states a chunk of the prompt that the model must not have
+// (ree_model_may_chunk); "" if it may have it. ree-receipt/1 allowed any chunk. Needs the model's
+// graph.
+void ree_stated_chunk_lie(const struct ree_receipt *receipt, const struct ree_opened *model,
+                          char out[REE_CHUNK_LIE]);
 // Checks that two receipts are of the same run, apart from its result: model, numerics, operation
 // set, prompt, sampling, and how the prompt is cut into steps. Parameters that end an answer are
 // not compared: up to the first end both runs are the same, and each is judged by its own end

@@ -21,8 +21,8 @@ struct checker {
     bool runs_singly; // without one pass, the tokens of the prompt run one by one too
 };
 
-static bool any_nan(const float *logits, size_t vocab) {
-    for (size_t i = 0; i < vocab; i++)
+bool ree_logits_have_nan(const float *logits, size_t n) {
+    for (size_t i = 0; i < n; i++)
         if (isnan(logits[i])) return true;
     return false;
 }
@@ -34,7 +34,7 @@ static void look(struct checker *c, size_t position, const float *logits, size_t
     struct ree_check_result *out = c->out;
     size_t next = position + 1;
     struct ree_error why;
-    c->has_nan = c->has_nan || any_nan(logits, vocab);
+    c->has_nan = c->has_nan || ree_logits_have_nan(logits, vocab);
     if (c->hasher) ree_hasher_update(c->hasher, logits, vocab * sizeof *logits);
     if (next < check->n_prompt || next >= check->n || !out->agrees) return;
     int32_t id;
@@ -121,6 +121,7 @@ static enum ree_status run_all(struct checker *c, size_t n, bool one_pass, struc
     if (status == REE_OK) status = one_pass ? run_once(c, err) : run_steps(c, err);
     out->n_runs += c->pass.n_runs;
     ree_pass_finish(&c->pass);
+    out->has_nan = c->has_nan;
     if (c->hasher) ree_hasher_finish(c->hasher, out->logits_sha256);
     if (status != REE_OK) out->logits_sha256[0] = 0;
     return status;

@@ -28,9 +28,14 @@ struct ree_check_result {
     int32_t given, chosen;
     char reason[160];       // why the model can choose no token at `position`; otherwise ""
     char logits_sha256[65]; // hash of the logits in hexadecimal, if hash_logits; otherwise ""
+    bool has_nan;           // a logit of a row that was examined is NaN
     size_t n_runs;
     char why_stepwise[384]; // why the answer ran token by token; "": it ran in one pass
 };
+
+// Returns whether one of n logits is NaN. It may come from a later token of the same run
+// (graph/causality/prove.h).
+bool ree_logits_have_nan(const float *logits, size_t n);
 
 // Checks an answer and fills *out, also if the answer is wrong. Fails if the model cannot run over
 // these ids. The answer may have any length; the model's context length is not checked.

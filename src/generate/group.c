@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "generate/check.h"
 
 static enum ree_status reserve_ids(struct ree_group *group, size_t n, struct ree_error *err) {
     if (n <= group->capacity) return REE_OK;
@@ -36,8 +37,15 @@ enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) 
         if (g->options.all_logits && !s->logits) return ree_no_memory(err);
     }
     char why[256];
-    group->runs_answers_singly =
-        goes_on && g->info.has_cache && !ree_generator_is_causal(g, why, sizeof why);
+    group->runs_answers_singly = goes_on && !ree_generator_is_causal(g, why, sizeof why);
+    // Without a cache each step runs over all tokens so far. A resumed run does not repeat these
+    // steps, whose logits the hash has.
+    if (group->runs_answers_singly && !g->info.has_cache && g->options.all_logits)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "a run with a hash of its logits cannot be resumed with this model, which "
+                        "has no kv cache and is not proved to be causal: %s",
+                        why);
+    group->runs_answers_singly = group->runs_answers_singly && g->info.has_cache;
     group->chunk = g->info.has_cache ? g->options.prefill_chunk : group->longest;
     if (group->chunk > group->longest) group->chunk = group->longest;
     ree_free(group->starts);
@@ -148,6 +156,12 @@ static enum ree_status take_chunk(struct ree_group *group, const struct ree_tens
         if (s->n_prefill <= from) continue;
         const float *own = (const float *)logits->data + b * n_rows * vocab;
         size_t real = s->n_prefill - from < length ? s->n_prefill - from : length;
+        // The first run computed these rows one by one, where later tokens could add no NaN.
+        if (s->logits && s->n_prefill > s->out->n_prompt && !group->runs_answers_singly &&
+            ree_logits_have_nan(own, real * vocab))
+            return ree_fail(err, REE_UNSUPPORTED,
+                            "a run with a hash of its logits cannot be resumed: a logit of the "
+                            "text so far is NaN");
         hash_rows(s, own, real, vocab);
         if (s->n_prefill > from + length) continue;
         group->wants_check = group->wants_check || s->expects_last;

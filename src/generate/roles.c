@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "session/model.h"
 
 static bool is_integer(enum ree_dtype dtype) {
     return dtype == REE_I64 || dtype == REE_I32;
@@ -25,8 +26,8 @@ static bool is_named(const char *name, const char *given, const char *const *usu
 
 // Inputs
 
-static bool find_role(const struct ree_port *port, const struct ree_port_names *names,
-                      enum ree_role *out) {
+static bool find_role(const struct ree_model *model, const struct ree_port *port,
+                      const struct ree_port_names *names, enum ree_role *out) {
     static const char *const tokens[] = {"input_ids", "tokens", "input", "inputs", "x", NULL};
     static const char *const mask[] = {"attention_mask", NULL};
     static const char *const positions[] = {"position_ids", "cache_position", "input_pos", NULL};
@@ -48,7 +49,8 @@ static bool find_role(const struct ree_port *port, const struct ree_port_names *
          is_integer(port->dtype)},
         {REE_ROLE_TOTAL_LENGTH, NULL, (const char *const[]){"total_sequence_length", NULL},
          is_integer(port->dtype)},
-        {REE_ROLE_ROWS, NULL, (const char *const[]){REE_ROWS_INPUT, NULL}, port->dtype == REE_I64},
+        // An input of this name that the model's file has would tell the model what is requested.
+        {REE_ROLE_ROWS, NULL, (const char *const[]){REE_ROWS_INPUT, NULL}, model->selects_rows},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].fits && is_named(port->name, known[i].given, known[i].usual)) {
@@ -215,7 +217,7 @@ static enum ree_status find_inputs(const struct ree_model *model,
     for (size_t i = 0; i < roles->n_inputs; i++) {
         const struct ree_port *port = ree_model_input(model, i);
         enum ree_role *role = &roles->of_input[i];
-        if (port->kind != REE_TENSOR || !find_role(port, names, role))
+        if (port->kind != REE_TENSOR || !find_role(model, port, names, role))
             return ree_fail(err, REE_UNSUPPORTED,
                             "not a language model that ree can run: the purpose of the input '%s' "
                             "is unknown; known are token ids, attention mask, positions, caches",

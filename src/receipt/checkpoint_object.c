@@ -10,6 +10,7 @@
 #include "generate/completion.h"
 #include "receipt/checkpoint.h"
 #include "receipt/receipt_internal.h"
+#include "text/tokenizer.h"
 
 struct ree_checkpoint {
     struct ree_checkpoint_options options; // for path and resume, use the copies below
@@ -114,6 +115,15 @@ static enum ree_status describe(struct ree_checkpoint *c, struct ree_completion 
     return REE_OK;
 }
 
+// A checkpoint of ree 0.1.0 has an older hash of the tokenizer.
+static void renew_tokenizer(struct ree_checkpoint *c, const struct ree_tokenizer *tokenizer) {
+    char old[65];
+    if (!tokenizer) return;
+    ree_tokenizer_sha256_in(tokenizer, 1, old);
+    if (strcmp(c->resumed.run.tokenizer_sha256, old) == 0)
+        memcpy(c->resumed.run.tokenizer_sha256, c->run.run.tokenizer_sha256, sizeof old);
+}
+
 static enum ree_status compare(const struct ree_checkpoint *c, struct ree_error *err) {
     size_t n = 0;
     REE_TRY(ree_text_checkpoint_compare(&c->resumed, &c->run, c->options.on_difference,
@@ -161,6 +171,7 @@ enum ree_status ree_checkpoint_attach(struct ree_checkpoint *c, struct ree_compl
     REE_TRY(ree_receipt_check_limits("a checkpoint", completion->options.max_new_tokens,
                                      completion->options.stops, completion->options.n_stops, err));
     REE_TRY(describe(c, completion, err));
+    if (c->resume) renew_tokenizer(c, completion->tokenizer);
     if (c->resume) REE_TRY(compare(c, err));
     completion->keep = save;
     completion->keep_user = c;

@@ -26,6 +26,7 @@
 #include "receipt/receipt_internal.h"
 
 #define PAYLOAD_TYPE "application/vnd.in-toto+json"
+#define MAX_SIGNATURES 16 // of an envelope that is checked
 #define STATEMENT_TYPE "https://in-toto.io/Statement/v1"
 
 // Encodes as base64 (RFC 4648, section 4). Release the result with ree_free. NULL: out of memory.
@@ -234,6 +235,10 @@ static enum ree_status check_signature(const cJSON *envelope, const unsigned cha
                                        struct ree_error *err) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(envelope, "signatures"), *entry;
     struct ree_strbuf pae;
+    // Each signature is checked over the whole payload.
+    if (cJSON_GetArraySize(list) > MAX_SIGNATURES)
+        return ree_fail(err, REE_INVALID, "it has %d signatures; the maximum is %d",
+                        cJSON_GetArraySize(list), MAX_SIGNATURES);
     bool holds = false, failed = false;
     ree_strbuf_init(&pae);
     append_pae(&pae, payload, n);

@@ -186,6 +186,8 @@ static enum ree_status load_text(struct ree_verify_job *job, const char *path,
     struct ree_generator_options run = job->run;
     run.all_logits = r->logits_sha256[0];
     run.exact_lengths = o->trace;
+    // NaNs in a prompt, and so the hash, may depend on the chunk.
+    if (run.all_logits) run.prefill_chunk = 0;
     REE_TRY(ree_generator_create(path, job->devices[0], &run, &job->generator, err));
     // In ree-receipt/1 a model that is not proved to be causal ran with any chunk.
     char reason[256];

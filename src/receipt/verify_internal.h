@@ -19,8 +19,9 @@ enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_ver
 // Adds the check of the context length. `n` is the number of tokens of prompt and answer together.
 void ree_verify_context(struct ree_verification *v, const struct ree_verify_text *what, size_t n);
 
-// Adds a difference if the receipt's trace has a chunk of the prompt that the model must not have
-// (ree_model_may_chunk) and the prompt is longer than a chunk. Other receipts get no check.
+// Adds a check if the receipt's trace has a chunk of the prompt that the model must not have
+// (ree_model_may_chunk): "differs", or "not checked" for ree-receipt/1, which allowed any chunk,
+// and for a model that was loaded without folding.
 void ree_verify_chunk(struct ree_verification *v, const struct ree_verify_text *what,
                       size_t n_prompt);
 

@@ -9,6 +9,7 @@
 #include "generate/causality.h"
 #include "generate/eos.h"
 #include "generate/id_set.h"
+#include "session/model.h"
 
 // Returns whether a token of the answer is in only one of the two sets of eos tokens.
 static bool changes_answer(const struct ree_id_set *a, const struct ree_id_set *b,
@@ -87,6 +88,10 @@ void ree_verify_context(struct ree_verification *v, const struct ree_verify_text
     int64_t stated = what->receipt->context_length;
     if (here == stated)
         ree_verify_add(v, "context length", REE_VERIFY_AGREES, "%s", "");
+    else if (here && stated == 0 && (int64_t)n > here)
+        ree_verify_add(v, "context length", REE_VERIFY_DIFFERS,
+                       "the model's is %lld, but prompt and answer have %zu tokens",
+                       (long long)here, n);
     else if (stated == 0)
         ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
                        "the receipt does not state it; the model's is %lld", (long long)here);
@@ -109,14 +114,20 @@ void ree_verify_chunk(struct ree_verification *v, const struct ree_verify_text *
                       size_t n_prompt) {
     const struct ree_generator *g = what->generator;
     const struct ree_receipt *r = what->receipt;
+    const bool is_old = r->version == 1;
+    const bool matters = n_prompt > r->trace_chunk || n_prompt > REE_UNPROVED_CHUNK;
     char reason[200];
-    if (r->version == 1 || !r->has_trace ||
-        (n_prompt <= r->trace_chunk && n_prompt <= REE_UNPROVED_CHUNK) ||
+    if (!r->has_trace || (is_old && !matters) ||
         ree_model_may_chunk(g->model, &g->roles, g->info.mixes_lengths, r->trace_chunk, reason,
                             sizeof reason))
         return;
-    ree_verify_add(v, "prefill chunk", REE_VERIFY_DIFFERS,
-                   "%u, but the model is not proved to be causal, so its prompts run in chunks of "
-                   "%u tokens: %s",
-                   r->trace_chunk, REE_UNPROVED_CHUNK, reason);
+    // What is proved depends on folding.
+    const bool is_sure = !is_old && !g->model->no_fold;
+    ree_verify_add(
+        v, "prefill chunk", is_sure ? REE_VERIFY_DIFFERS : REE_VERIFY_NOT_CHECKED,
+        "%u%s: the model is not proved to be causal, so its prompts run in chunks of %u "
+        "tokens: %s",
+        r->trace_chunk,
+        is_old ? ", which ree-receipt/1 leaves to the prover; the answer may depend on it" : "",
+        REE_UNPROVED_CHUNK, reason);
 }

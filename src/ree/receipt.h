@@ -356,9 +356,9 @@ REE_API const char *ree_verify_verdict_name(enum ree_verify_verdict verdict);
 // REE_REPRODUCIBLE. The devices and the receipt must outlive the verification. `run` says how to
 // run the model, for receipts of texts and of tensors: model and session options, more devices,
 // stages, memory, prefill_chunk. The output bits do not depend on it. all_logits, exact_lengths
-// and, with options.trace, prefill_chunk are not taken from `run`: they follow from the receipt and
-// the options. `run`, `options` and `inputs` may be NULL. Release *out_verification with
-// ree_verification_destroy.
+// and, with options.trace or a hash of the logits, prefill_chunk are not taken from `run`: they
+// follow from the receipt and the options. `run`, `options` and `inputs` may be NULL. Release
+// *out_verification with ree_verification_destroy.
 REE_API enum ree_status
 ree_verify(const struct ree_receipt *receipt, const char *path, struct ree_device *device,
            const struct ree_generator_options *run, const struct ree_verify_options *options,

@@ -325,9 +325,11 @@ enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
 
 enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, const char *name,
                                       bool *out_done, struct ree_error *err) {
-    *out_done = ree_pass_select_rows(model->graph, model->graph->outputs[output], name);
+    *out_done = ree_name_index_find(&model->input_names, name) == REE_NO_NAME &&
+                ree_pass_select_rows(model->graph, model->graph->outputs[output], name);
     if (model->graph->lacked_memory) return ree_no_memory(err);
     if (!*out_done) return REE_OK;
+    model->selects_rows = true;
     ree_name_index_finish(&model->input_names);
     ree_free(model->inputs);
     ree_free(model->input_values);

@@ -10,6 +10,7 @@ struct ree_model {
     struct ree_graph *graph;
     const struct ree_graph *files; // graph that owns the mapped files that `graph` reads
     bool no_fold;
+    bool selects_rows; // ree_model_select_rows added an input
     // Number of inputs, without weights that the file lists as inputs (before ONNX IR version 4).
     size_t n_inputs;
     // The last n_free inputs come from an earlier stage and may have any kind, type and shape.
@@ -44,8 +45,8 @@ enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
 
 // Changes the model so that it computes the output with index `output` only for selected rows
 // (ree_pass_select_rows); the model then has one more input, `name`, which selects them. Sets
-// *out_done to whether this was possible; if not, the model is unchanged. Call it before creating
-// sessions.
+// *out_done to whether this was possible; if not, or if the model has an input of that name, the
+// model is unchanged. Call it before creating sessions.
 enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, const char *name,
                                       bool *out_done, struct ree_error *err);
 

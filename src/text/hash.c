@@ -4,7 +4,6 @@
 #include "base/sha256.h"
 #include "text/tokenizer.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 
 static void put_u32(struct ree_strbuf *out, uint32_t value) {
@@ -102,26 +101,51 @@ static void describe_options(const struct ree_lm *lm, struct ree_strbuf *out) {
     ree_describe_string(lm->suffix, out);
 }
 
-enum ree_status ree_tokenizer_hash(struct ree_tokenizer *tokenizer, struct ree_error *err) {
-    static const char magic[] = "ree-tokenizer/1";
-    struct ree_strbuf text;
-    ree_strbuf_init(&text);
-    ree_strbuf_append(&text, magic, sizeof magic);
+static void describe_stages(const struct ree_tokenizer *tokenizer, bool with_items,
+                            struct ree_strbuf *out) {
     const struct ree_stage *stages[] = {&tokenizer->normalizer, &tokenizer->pretokenizer,
                                         &tokenizer->postprocessor, &tokenizer->decoder};
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
-        if (!ree_postprocess_is_empty(stages[i])) ree_stage_describe(stages[i], &text);
-        ree_strbuf_append(&text, "\n", 1);
+        if (!ree_postprocess_is_empty(stages[i])) ree_stage_describe(stages[i], with_items, out);
+        ree_strbuf_append(out, "\n", 1);
     }
-    describe_options(&tokenizer->lm, &text);
-    describe_vocab(&tokenizer->lm, &text);
-    describe_added(tokenizer, &text);
-    enum ree_status status = describe_merges(&tokenizer->lm, &text, err);
-    unsigned char digest[REE_SHA256_SIZE];
+}
+
+// Hashes the description of the stages and then that of the rest.
+static bool hash_parts(const char *tag, const struct ree_strbuf *stages,
+                       const struct ree_strbuf *rest, char hex[65]) {
+    struct ree_hasher *hasher = ree_hasher_try_create(tag);
+    if (!hasher) return false;
+    ree_hasher_update(hasher, stages->data, stages->size);
+    ree_hasher_update(hasher, rest->data, rest->size);
+    ree_hasher_finish(hasher, hex);
+    return true;
+}
+
+// Templates without their items are the description of version 1, in which two tokenizers that add
+// other tokens to a text have one hash.
+enum ree_status ree_tokenizer_hash(struct ree_tokenizer *tokenizer, struct ree_error *err) {
+    struct ree_strbuf old, stages, rest;
+    ree_strbuf_init(&old);
+    ree_strbuf_init(&stages);
+    ree_strbuf_init(&rest);
+    describe_stages(tokenizer, false, &old);
+    describe_stages(tokenizer, true, &stages);
+    describe_options(&tokenizer->lm, &rest);
+    describe_vocab(&tokenizer->lm, &rest);
+    describe_added(tokenizer, &rest);
+    enum ree_status status = describe_merges(&tokenizer->lm, &rest, err);
+    const bool failed = old.failed || stages.failed || rest.failed;
     if (status == REE_OK &&
-        (text.failed || EVP_Digest(text.data, text.size, digest, NULL, EVP_sha256(), NULL) != 1))
+        (failed || !hash_parts("ree-tokenizer/1", &old, &rest, tokenizer->sha256_version_1)))
         status = ree_fail(err, REE_NO_MEMORY, "no memory for the tokenizer's hash");
-    if (status == REE_OK) ree_hex(digest, tokenizer->sha256);
-    ree_strbuf_finish(&text);
+    if (status == REE_OK) memcpy(tokenizer->sha256, tokenizer->sha256_version_1, 65);
+    const bool has_items = status == REE_OK && (old.size != stages.size ||
+                                                memcmp(old.data, stages.data, old.size) != 0);
+    if (has_items && !hash_parts("ree-tokenizer/2", &stages, &rest, tokenizer->sha256))
+        status = ree_fail(err, REE_NO_MEMORY, "no memory for the tokenizer's hash");
+    ree_strbuf_finish(&old);
+    ree_strbuf_finish(&stages);
+    ree_strbuf_finish(&rest);
     return status;
 }

@@ -91,19 +91,28 @@ void ree_describe_string(struct ree_str string, struct ree_strbuf *out) {
     ree_strbuf_append(out, " ", 1);
 }
 
-void ree_stage_describe(const struct ree_stage *stage, struct ree_strbuf *out) {
-    if (!stage->kind) {
-        ree_strbuf_printf(out, "none ");
-        return;
-    }
-    ree_strbuf_printf(out, "%s ", stage->kind->type);
+static void describe(const struct ree_stage *stage, const char *type, bool with_items,
+                     struct ree_strbuf *out) {
+    ree_strbuf_printf(out, "%s ", type);
     for (size_t i = 0; i < 4; i++)
         ree_strbuf_printf(out, "%u ", stage->numbers[i]);
     for (size_t i = 0; i < 3; i++)
         ree_describe_string(stage->strings[i], out);
     ree_strbuf_printf(out, "%u ", stage->n_children);
-    for (uint32_t i = 0; i < stage->n_children; i++)
-        ree_stage_describe(&stage->children[i], out);
+    for (uint32_t i = 0; i < stage->n_children; i++) {
+        const struct ree_stage *child = &stage->children[i];
+        if (child->kind || with_items)
+            describe(child, child->kind ? child->kind->type : "item", with_items, out);
+        else
+            ree_strbuf_printf(out, "none ");
+    }
+}
+
+void ree_stage_describe(const struct ree_stage *stage, bool with_items, struct ree_strbuf *out) {
+    if (stage->kind)
+        describe(stage, stage->kind->type, with_items, out);
+    else
+        ree_strbuf_printf(out, "none ");
 }
 
 enum ree_status ree_stage_pattern(struct ree_arena *arena, const cJSON *json,

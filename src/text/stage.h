@@ -50,8 +50,9 @@ void ree_stage_finish(struct ree_stage *stage);
 enum ree_status ree_stage_named(const struct ree_stage_family *family, struct ree_arena *arena,
                                 const char *type, struct ree_stage *stage, struct ree_error *err);
 // Appends type and parameters, each string with its length. Two stages are equal if and only if
-// these texts are.
-void ree_stage_describe(const struct ree_stage *stage, struct ree_strbuf *out);
+// these texts with items are. Items are members that are no stages themselves, such as the tokens
+// of a template; without items only their number is in the text.
+void ree_stage_describe(const struct ree_stage *stage, bool with_items, struct ree_strbuf *out);
 // Appends a string preceded by its length in bytes, for example "5:hello ".
 void ree_describe_string(struct ree_str string, struct ree_strbuf *out);
 

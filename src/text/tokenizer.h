@@ -39,6 +39,7 @@ struct ree_tokenizer {
     const char *model_type;    // member "model_type" of config.json; NULL: none
     const char *chat_family;   // name of the template's family, static; NULL: not recognised
     char sha256[65];
+    char sha256_version_1[65]; // as ree 0.1.0 computed it: without the items of templates
 };
 
 // Loading: a function ree_tokenizer_read_... fills a new tokenizer from files of one format, then
@@ -114,6 +115,9 @@ enum ree_status ree_postprocess_check(const struct ree_tokenizer *tokenizer,
 const struct ree_str *ree_tokenizer_piece(const struct ree_tokenizer *tokenizer, int32_t id);
 int32_t ree_tokenizer_find(const struct ree_tokenizer *tokenizer, const char *data, size_t size);
 enum ree_status ree_tokenizer_hash(struct ree_tokenizer *tokenizer, struct ree_error *err);
+// Writes the hash that receipts of a version, 1 or 2, have.
+void ree_tokenizer_sha256_in(const struct ree_tokenizer *tokenizer, uint32_t receipt_version,
+                             char hex[65]);
 
 // Returns the name of the family that the tokenizer's chat template belongs to (chat_recognise.c),
 // or NULL if it is unknown.

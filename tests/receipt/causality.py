@@ -729,6 +729,13 @@ def infinite_in_prompt(folder):
         check(made == [7] * n_new, f"token by token: {made}")
         found = verify(path, model)
         check(found["result"] == "verified" and "NaN" in found.get("token_by_token", ""), f"{found}")
+        found = verify(path, model, "--stepwise")
+        check(found["result"] == "verified", f"stepwise: {found}")
+        private = folder / "private.json"
+        done = run(*form[:-1], private, "--prefill-chunk", 1, "--private")
+        check(done.returncode == 0, f"{done}")
+        found = verify(private, model, "--prompt-ids", "1,2,7,3")
+        check(found["result"] == "verified", f"private: {found}")
 
 
 def window_and_cache(m, value="seen", leak="leak"):
@@ -787,15 +794,26 @@ def chunks(folder):
             check(found["result"] != "differs", f"{options}, verified in chunks of {chunk}: {found}")
     found = verify(path, model, "--trace", folder / "again.trace")
     check(found["result"] == "verified" and int(receipt["body"]["trace"]["prefill_chunk"]) == 512, f"{receipt['body']['trace']} {found}")
-    for chunk, result in ((1, "differs"), (3, "differs"), (4, "verified in part"), (511, "verified in part"), (1024, "verified in part")):
-        # 4 tokens fit into chunks of 4; which trace such a run has is another question.
+    honest_receipt, honest_trace = folder / "honest.json", folder / "honest.trace"
+    honest_receipt.write_bytes(path.read_bytes())
+    honest_trace.write_bytes(trace.read_bytes())
+    for chunk in (1, 3, 4, 511, 1024):
         receipt["body"]["trace"]["prefill_chunk"] = chunk
-        (folder / "false.json").write_text(canonical(seal(receipt)) + "\n")
-        found = verify(folder / "false.json", model)
-        named = [c for c in found["checks"] if c["name"] == "prefill chunk" and c["outcome"] == "differs"]
-        check(found["result"] == result and bool(named) == (result == "differs"), f"a chunk of {chunk}: {found}")
-    # A trace whose header states chunks of 3 tokens, with one more step for them, and its receipt. In a dispute both
-    # parties have these: both are wrong.
+        for version, outcome in ((2, "differs"), (1, "not checked" if chunk < 4 else None)):
+            receipt["schema"] = f"ree-receipt/{version}"
+            (folder / "false.json").write_text(canonical(seal(receipt)) + "\n")
+            found = verify(folder / "false.json", model)
+            outcomes = [c["outcome"] for c in found["checks"] if c["name"] == "prefill chunk"]
+            check(outcomes == [outcome][:outcome is not None], f"a chunk of {chunk}, version {version}: {found}")
+    # Whoever makes a new receipt of version 1 chooses the chunk, and it is never plainly verified.
+    receipt["body"]["trace"].update(prefill_chunk=1, n_steps=6)
+    receipt["body"]["output"]["tokens"] = [4, 5, 6]
+    (folder / "false.json").write_text(canonical(seal(receipt)) + "\n")
+    found = verify(folder / "false.json", model, "--trace", folder / "again.trace")
+    check(any(c["name"] == "tokens" and c["outcome"] == "agrees" for c in found["checks"]) and found["result"] != "verified", f"{found}")
+    receipt["schema"] = "ree-receipt/2"
+    # A trace whose header states chunks of 3 tokens, with one more step for them, and its receipt: against the honest
+    # ones, and against themselves.
     start = len(b"ree-trace/2\n") + 8
     data = trace.read_bytes()
     size = struct.unpack_from("<Q", data, start - 8)[0]
@@ -808,10 +826,102 @@ def chunks(folder):
     trace.write_bytes(forged + bytes.fromhex(root))
     receipt["body"]["trace"].update(prefill_chunk=3, root=root, n_steps=4)
     path.write_text(canonical(seal(receipt)) + "\n")
-    done = run("dispute", "--a", trace, "--b", trace, "--a-receipt", path, "--b-receipt", path, "--model", model, "--claim",
-               folder / "claim.json", "--json")
-    found = json.loads(done.stdout or "{}")
-    check(done.returncode == 3 and found.get("wrong") == ["A", "B"] and "chunks of 3 tokens" in found["reason_a"], f"{done}")
+    mine, theirs = (honest_receipt, honest_trace), (path, trace)
+    for sides, wrong in (((mine, theirs), "B"), ((theirs, mine), "A"), ((theirs, theirs), "A")):
+        done = run("dispute", "--a", sides[0][1], "--b", sides[1][1], "--a-receipt", sides[0][0], "--b-receipt", sides[1][0],
+                   "--model", model, "--claim", folder / "claim.json")
+        check(done.returncode == 3 and f"{wrong}'s receipt is false: its prompt ran in chunks of 3 tokens" in done.stderr, f"{done}")
+
+
+def no_folding(folder):
+    """What is proved depends on folding; a verifier who does not fold must not call a receipt false."""
+    m = Model(23)
+    with_cache(m, "key", "value")
+    m.const("ones", [1.0, 1.0], [2])
+    m.op("Einsum", ["ones", "ones"], "two", equation="i,i->")
+    m.op("Mul", ["seen", "two"], "query")
+    m.op("Attention", ["query", "seen", "seen", "", "past_key_values.0.key", "past_key_values.0.value"],
+         ["leak", "present.0.key", "present.0.value"], q_num_heads=1, kv_num_heads=1, is_causal=1)
+    model, path = m.finish(folder / "fold.onnx", weight=1.0), folder / "r.json"
+    make(path, model, "--prefill-chunk", 2, "--trace", folder / "r.trace")
+    for options, result in (((), "verified in part"), (("--trace", folder / "again.trace"), "verified"), (("--no-fold",), "verified in part")):
+        found = verify(path, model, *options)
+        check(found["result"] == result, f"{options}: {found}")
+
+
+def requested_rows(folder):
+    """A model may not see which logits are requested: --logits-hash would decide the answer."""
+    m = Model()
+    m.inputs.append(onnx.port("logits_rows", onnx.INT64, ["batch", "rows", 1]))
+    m.op("Shape", ["logits_rows"], "rows_shape")
+    m.op("Gather", ["rows_shape", "s1"], "n_rows", axis=0)
+    m.op("Greater", ["n_rows", "s1"], "many")
+    m.op("Cast", ["many"], "many_f", to=1)
+    m.const("zeros", [0.0], [1, 1, 1])
+    m.op("Mul", ["seen", "zeros"], "nothing")
+    m.op("Add", ["nothing", "many_f"], "leak")
+    done = run(m.finish(folder / "rows.onnx"), "--prompt-ids", "1,2,3", "--max-new-tokens", 3, "--ignore-eos")
+    check(done.returncode != 0 and "the purpose of the input 'logits_rows' is unknown" in done.stderr, f"{done}")
+
+
+def cut(path, n, n_caches):
+    """Makes a checkpoint as if it had been written after n tokens of each answer."""
+    checkpoint = json.loads(path.read_text())
+    for sequence in checkpoint["body"]["sequences"]:
+        sequence["tokens"] = sequence["tokens"][:n]
+        for key in ("finish_reason", "logits_sha256"):
+            sequence.pop(key, None)
+        if n_caches:
+            sequence["caches"] = [None] * n_caches
+    checkpoint["checkpoint_sha256"] = sha("ree-checkpoint/1", canonical(checkpoint["body"]).encode())
+    path.write_text(canonical(checkpoint) + "\n")
+
+
+def infinite_with_cache(m):
+    """Attention with a cache and infinite values."""
+    with_cache(m, "key", "value")
+    m.const("huge", [3e38], [])
+    m.op("Mul", ["seen", "huge"], "large")
+    m.op("Mul", ["large", "huge"], "infinite")
+    m.op("Attention", ["seen", "seen", "infinite", "", "past_key_values.0.key", "past_key_values.0.value"],
+         ["sum", "present.0.key", "present.0.value"], q_num_heads=1, kv_num_heads=1, is_causal=1)
+    m.const("unit", [1.0], [])
+    m.op("Min", ["sum", "unit"], "leak")
+
+
+def hashed_logits(folder):
+    """A resumed run must have the hash that the first run would have had, or be refused. A NaN in a prompt makes the hash
+    depend on how the prompt was divided: an honest receipt then does not differ."""
+    receipt = folder / "r.json"
+    for build, n_caches, why in ((trigger, 0, "no kv cache"), (tiny_max, 0, "no kv cache"), (infinite_with_cache, 2, "is NaN"), (unmasked_cache, 1, None)):
+        m = Model(23 if n_caches == 2 else 17)
+        build(m)
+        model = m.finish(folder / f"{build.__name__}.onnx", weight=1.0 if n_caches == 2 else 1000.0)
+        path = folder / f"{build.__name__}.checkpoint"
+        form = [model, "--prompt-ids", "1,2,3", "--max-new-tokens", ANSWER, "--ignore-eos", "--logits-hash", "--receipt-path", receipt]
+        done = run(*form, "--checkpoint", path)
+        check(done.returncode == 0, f"{model.name}: {done}")
+        whole = vectors.parse(receipt.read_text())["body"]["output"]
+        cut(path, 6, n_caches)
+        done = run(*form, "--resume", path)
+        if why:
+            check(done.returncode != 0 and "cannot be resumed" in done.stderr and why in done.stderr, f"{model.name}: {done}")
+        else:
+            again = vectors.parse(receipt.read_text())["body"]["output"]
+            check(done.returncode == 0 and again == whole, f"{model.name}: {done} {again}, {whole}")
+    m = Model(23)
+    infinite_with_cache(m)
+    model = m.finish(folder / "hashed.onnx", weight=1.0)
+    for chunk, results in ((512, {"verified"}), (1, {"verified in part"})):
+        done = run(model, "--prompt-ids", "1,7,3", "--max-new-tokens", 2, "--ignore-eos", "--logits-hash", "--prefill-chunk", chunk,
+                   "--receipt-path", receipt)
+        check(done.returncode == 0, f"{done}")
+        found = [verify(receipt, model, "--prefill-chunk", n) for n in (1, 512)]
+        check({each["result"] for each in found} == results, f"chunks of {chunk}: {found}")
+        false = vectors.parse(receipt.read_text())
+        false["body"]["output"]["logits_sha256"] = "0" * 64
+        (folder / "false.json").write_text(canonical(seal(false)) + "\n")
+        check(verify(folder / "false.json", model)["result"] != "verified", "a made-up hash")
 
 
 def one_token(m):
@@ -942,7 +1052,7 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, ...; optional")
     parser.add_argument("--before", help="an older program that checks in one pass without a proof; its verdicts are printed")
     args = parser.parse_args()
-    for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, beside_a_resumed_one, only_in_steps, proved):
+    for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, no_folding, requested_rows, hashed_logits, beside_a_resumed_one, only_in_steps, proved):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     return harness.finish()

@@ -315,6 +315,7 @@ def attestations(data, folder):
     refused("hyphens", dict(envelope, payload=envelope["payload"] + "----"), "is not base64")
     refused("spaces", dict(envelope, payload=envelope["payload"] + "\n\n\n\n"), "is not base64")
     refused("payload twice", path.read_text().replace("{", '{"payload":"",', 1))
+    refused("17 signatures", dict(envelope, signatures=envelope["signatures"] * 17), "it has 17 signatures; the maximum is 16")
     refused("half of it", path.read_text()[:-20])
     cannot("validate", receipt, "--dsse", folder / "none.dsse", message="none.dsse: No such file")
     cannot_write = run(model, "--input", image, "--receipt-path", receipt, "--dsse", path)

@@ -273,6 +273,51 @@ def random_nodes(ree_run, folder):
     check(first == second and result == other, "Dropout at inference")
 
 
+def declared_types(ree_run, folder):
+    """No hash covers what value_info says about values within a graph, so it must change nothing."""
+    def make(*value_info):
+        path = folder / "declared.onnx"
+        nodes = [onnx.node("Neg", ["x"], ["inner"]), onnx.node("Abs", ["inner"], ["y"])]
+        path.write_bytes(onnx.model(nodes, [onnx.port("x", onnx.FLOAT, [4])], [onnx.port("y", onnx.FLOAT, [4])], [], 17, value_info=value_info))
+        done = subprocess.run([ree_run, str(path), "--random-inputs", "1", "--json"], capture_output=True, text=True)
+        check(done.returncode == 0, done.stderr)
+        return hashes(ree_run, path), json.loads(done.stdout)["sha256"] if done.returncode == 0 else None
+    whole = make()
+    for what, lie in (("int64", onnx.port("inner", onnx.INT64, [4])), ("float16", onnx.port("inner", 10, [4])),
+                      ("a shape", onnx.port("inner", onnx.FLOAT, [7, 2])), ("a sequence", onnx.port("inner", onnx.FLOAT, [4], onnx.SEQUENCE))):
+        check(make(lie) == whole, f"declared as {what}")
+
+
+def templates(ree_run, folder):
+    """The tokenizer's hash covers what a template adds to a text: with other tokens a text has another prompt."""
+    tokenizer = json.loads((SAMPLE / "tokenizer.json").read_text())
+    names = {index: token for token, index in tokenizer["model"]["vocab"].items()}
+    names.update({token["id"]: token["content"] for token in tokenizer["added_tokens"]})
+    text = {"Sequence": {"id": "A", "type_id": 0}}
+
+    def hash_of(*items, ids=None):
+        single, tokens = [], {}
+        for item in items:
+            single.append(text if item is None else {"SpecialToken": {"id": names[item], "type_id": 0}})
+            if item is not None:
+                tokens[names[item]] = {"id": names[item], "ids": ids or [item], "tokens": [names[item]]}
+        tokenizer["post_processor"] = {"type": "TemplateProcessing", "single": single, "pair": [], "special_tokens": tokens}
+        path = folder / "template" / "tokenizer.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(tokenizer))
+        done = subprocess.run([ree_run, "tokenize", str(path), "--text", "Once", "--json"], capture_output=True, text=True)
+        check(done.returncode == 0, done.stderr)
+        found = json.loads(done.stdout)
+        return found["tokenizer_sha256"], tuple(found["ids"])
+    made = [hash_of(*items) for items in ((0, None), (1, None), (None, 0), (None, 300), (None, None), (0, 0, None))]
+    made += [hash_of(0, None, ids=[0, 0]), hash_of(0, None, ids=[5])]
+    by_hash = {}
+    for sha256, ids in made:
+        by_hash.setdefault(sha256, set()).add(ids)
+    check(all(len(ids) == 1 for ids in by_hash.values()), f"one hash, one text, different tokens: {by_hash}")
+    check(len(by_hash) == len(made), f"{len(by_hash)} hashes of {len(made)} templates")
+
+
 def exports(ree_run, model, folder):
     before = hashes(ree_run, model)
     local = folder / model.name
@@ -321,6 +366,8 @@ def main():
         subgraphs(args.ree_run, folder)
         independence(args.ree_run, folder)
         random_nodes(args.ree_run, folder)
+        declared_types(args.ree_run, folder)
+        templates(args.ree_run, folder)
         exports(args.ree_run, SAMPLE, folder)
         trained = args.models / "stories260K" if args.models else None
         if trained and trained.is_dir():

@@ -552,6 +552,16 @@ def ends_and_limits(folder):
     for name, field in [({"eos": [1, *(i for i in range(400, 500) if i not in tokens)]}, "ends"), ({"eos": []}, "ends"), ({"context_length": 0}, "context length")]:
         code, found = forged(name)
         check(code == 3 and list(found) == [field], f"{field} of the prover's own, without effect: {found}")
+    # No context stated: the model's own is the limit, and nothing runs.
+    receipt = vectors.parse(path.read_text())
+    receipt["body"]["sampling"].update(context_length=0, max_new_tokens=1)
+    receipt["body"]["prompt"]["tokens"] = [0] + [300] * 999
+    del receipt["body"]["prompt"]["text"], receipt["body"]["output"]["text"]
+    receipt["body"]["output"]["tokens"] = tokens[:1]
+    done = run("verify", write(to, seal(receipt)), STORIES, "--json")
+    found = json.loads(done.stdout)
+    differs = [c["name"] for c in found["checks"] if c["outcome"] == "differs"]
+    check(done.returncode == 1 and "context length" in differs and found["runs"] == 0, f"longer than the context: {found}")
     code, found = forged({}, finish_reason="interrupted", tokens=tokens[:8])
     check(code == 1 and "finish" not in found, f"an interruption is no end, and the text's hash is another: {found}")
     for name, value in [("seed", "7"), ("top_k", 3), ("top_p", 0.5), ("min_p", 0.25)]:
