@@ -8,7 +8,8 @@
 //     ree/pipeline.h  a model in several stages          ree/plan.h      where a model is divided
 //     ree/trace.h     traces of runs                     ree/audit.h     comparisons, disputes
 //     ree/receipt.h   receipts, verification             ree/file.h      whole files
-//     ree/train.h     trainings, their receipts          ree/perplexity.h  how well a model predicts
+//     ree/train.h     trainings, their receipts          ree/perplexity.h  how well a model
+//     predicts
 //
 // ree.h does not include three headers that few programs need: ree/bench.h (benchmarks),
 // ree/ranks.h (several processes) and ree/testing.h (planted faults, for tests).
@@ -60,10 +61,10 @@
 // opens one, because the driver is tried in a child process.
 //
 // Callbacks: ree calls them from the thread that called ree, and a callback may call ree for other
-// objects. Exceptions: a pipeline or a generator with several devices may call progress.report and
-// on_program from threads of its own, one at a time; such a callback must not use the pipeline or
-// the generator. Any of these threads may call the function of ree_set_log. `const` pointers that a
-// callback receives are valid only during the call.
+// objects. Exceptions: a pipeline or a generator with several devices may call progress.report,
+// on_program and on_kernel from threads of its own, one at a time; such a callback must not use the
+// pipeline or the generator. Any of these threads may call the function of ree_set_log. `const`
+// pointers that a callback receives are valid only during the call.
 //
 // Floating-point environment: the output bits do not depend on that of the caller. The calling
 // thread may have set any rounding direction, flushing of subnormals (-ffast-math, FTZ and DAZ of

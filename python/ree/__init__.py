@@ -15,6 +15,7 @@ from ree.errors import (Cancelled, DeviceError, Error, InternalError, InvalidErr
                         OutOfMemoryError, UnavailableError, UnsupportedError)
 from ree.explanation import DispatchCost, Explanation, GraphCost, explain
 from ree.generator import Generation, Generator, Stream, generate
+from ree.kernels import Kernel, last_kernels
 from ree.model import Model, Port, export
 from ree.receipt import Check, Finding, Receipt, ReceiptDifference, Verification, create_key
 from ree.recording import Recording
@@ -30,8 +31,8 @@ numerics = _ffi.string(_lib.ree_numerics_version()).decode()  # the version of t
 
 __all__ = ["Cancelled", "Check", "Comparison", "CompileOptions", "Decoding", "Device", "DeviceError", "DeviceListing",
            "DispatchCost", "Error", "Explanation", "Fact", "Finding", "Generation", "Generator", "GraphCost",
-           "IOFailure", "InternalError", "InvalidError",
+           "IOFailure", "InternalError", "InvalidError", "Kernel",
            "Model", "NotFoundError", "OutOfMemoryError", "Port", "Receipt", "ReceiptDifference", "Recording",
            "Sequence", "Session", "Stage", "Stream", "Tokenizer", "Trace", "TraceDiff", "UnavailableError",
            "UnsupportedError", "Verification", "chat_families", "compare", "convert", "create_key", "devices", "diff",
-           "explain", "export", "export_training", "generate", "last_traces", "numerics", "sha256"]
+           "explain", "export", "export_training", "generate", "last_kernels", "last_traces", "numerics", "sha256"]

@@ -8,6 +8,8 @@ Path = Union[str, "os.PathLike[str]"]
 ProgressFunction = Callable[[str, int, int], Optional[bool]]
 # function(name, text): a stage of the compiler, and the graph or program as text.
 StageFunction = Callable[[str, str], object]
+# function(name, format, code): a kernel that a dispatch launches.
+KernelFunction = Callable[[str, str, bytes], object]
 # A text, token ids, or a conversation: dicts with "role" and "content".
 Prompt = Union[str, Sequence[int], Sequence[Mapping[str, str]]]
 # A value for an input: an array of NumPy, PyTorch or another library with DLPack or the buffer protocol, a

@@ -17,6 +17,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from ree import aten, lowering  # noqa: F401 # pylint: disable=unused-import # aten: its rules
 from ree.device import Device
 from ree.errors import UnsupportedError
+from ree.kernels import Kernels
 from ree.model import Model
 from ree.session import Session
 from ree.stages import Stage
@@ -56,7 +57,8 @@ class CompiledGraph:
     its outputs.
 
     stages    list of ree.Stage: the captured graph, the ONNX graph after each pass of the compiler and, once it
-              has run, the program and its memory plan, for each set of shapes"""
+              has run, the program and its memory plan, for each set of shapes
+    kernels   those of its programs"""
 
     def __init__(self, graph_module, device, kind="graph"):
         self.kind = kind
@@ -66,9 +68,10 @@ class CompiledGraph:
         self.onnx = lowered.model
         self._asserted = lowered.asserted
         runs = lowered.asserted or any(kind in ("output", "size") for kind, _ in self._outputs)
-        self.session = None
+        self.session, self.kernels = None, Kernels()
         if runs:
-            self.session = Session(Model(lowered.model, on_pass=self._note), device, on_program=self._note)
+            self.session = Session(Model(lowered.model, on_pass=self._note), device, on_program=self._note,
+                                   on_kernel=self.kernels.add)
 
     kept = None  # a dict from graphs to their last inputs by name, while kept_inputs is used
 

@@ -14,6 +14,7 @@ from ree._ree import ffi, lib
 from ree.annotations import Path
 from ree.device import Device
 from ree.errors import InvalidError, NotFoundError, UnsupportedError, c_path, check, text_of
+from ree.kernels import Kernels
 from ree.model import Model
 from ree.onnx_files import external_files
 from ree.session import Session
@@ -24,8 +25,8 @@ class CompileOptions:
     """How ree.convert converts a model.
 
     artifacts_dir            folder for what is made on the way: the model, the graph after each pass, and
-                             whenever inputs have new shapes, what runs and where its tensors lie. None: a
-                             temporary folder, which is removed with the module unless the environment
+                             whenever inputs have new shapes, what runs, where its tensors lie, and the kernels
+                             (SPIR-V, PTX). None: a temporary folder, which is removed with the module unless the environment
                              variable REE_DEBUG is set
     colocate_tensors         copy the model and its weights into the folder; otherwise it has links to them (hard
                              links if possible)
@@ -85,7 +86,8 @@ def convert(model: Any, options: CompileOptions = CompileOptions(), *, args: Seq
     elif options.requires_reproducibility and device.operation_set != "reproducible":
         raise InvalidError(f"the device was opened with operation_set={device.operation_set!r}, but "
                            "requires_reproducibility is set")
-    session = Session(loaded, device, on_program=artifacts.add_program)
+    session = Session(loaded, device, on_program=artifacts.add_program,
+                      on_kernel=artifacts.add_kernel)
     artifacts.add_options(options, loaded, device)
     return converted.ConvertedModule(session, artifacts, structure)
 
@@ -99,11 +101,11 @@ def _torch():
 
 
 # Names in the folder that a file of weights cannot take.
-_OWN_NAMES = ("model.onnx", "model", "passes", "programs", "plan.json", "options.json")
+_OWN_NAMES = ("model.onnx", "model", "passes", "programs", "kernels", "plan.json", "options.json")
 
 
 class Artifacts:
-    """The folder of a converted model: model.onnx, passes/, programs/, plan.json, options.json."""
+    """The folder of a converted model: model.onnx, passes/, programs/, kernels/, plan.json, options.json."""
 
     def __init__(self, options):
         folder = options.artifacts_dir
@@ -112,9 +114,10 @@ class Artifacts:
         if self.is_temporary and not os.environ.get("REE_DEBUG"):
             self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
         self._n_passes, self._n_programs = 0, 0
-        for name in ("passes", "programs"):
+        self.kernels = Kernels()
+        for name in ("passes", "programs", "kernels"):
             (self.path / name).mkdir(parents=True, exist_ok=True)
-            for file in (self.path / name).glob("[0-9][0-9]*-*.txt"):
+            for file in (self.path / name).glob("[0-9][0-9]*-*"):
                 file.unlink()  # of an earlier conversion
 
     def add_model(self, model, colocate):
@@ -145,6 +148,11 @@ class Artifacts:
         self._n_programs += what == "lowered"
         (self.path / "programs" / f"{self._n_programs:03}-{what.replace(' ', '-').replace(',', '')}.txt").write_text(
             text, "utf-8")
+
+    def add_kernel(self, name, form, code):
+        """Writes a kernel of what will run. On the CPU kernels are functions of the library."""
+        if self.kernels.add(name, form, code):
+            self.kernels.write(self.path / "kernels")
 
     def add_plan(self, source):
         """Writes the plan of the model's stages: where `ree-run plan` divides it."""

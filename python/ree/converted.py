@@ -28,7 +28,7 @@ class ConvertedModule(torch.nn.Module):
     """A model on a ree.Device.
 
     session          the ree.Session
-    artifacts_dir    the folder with the model, its passes and its programs
+    artifacts_dir    the folder with the model, its passes, its programs and their kernels
 
     It has no parameters and computes no gradients. Its outputs are on the device of PyTorch on which the
     first tensor of the inputs is."""
@@ -47,6 +47,11 @@ class ConvertedModule(torch.nn.Module):
     def artifacts_dir(self):
         """Path of the folder."""
         return self._artifacts.path
+
+    @property
+    def kernels(self):
+        """The kernels of what has run: iterable of ree.Kernel."""
+        return self._artifacts.kernels
 
     def forward(self, *args, **kwargs):
         """Runs the model once."""

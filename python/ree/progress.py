@@ -22,6 +22,11 @@ def ree_py_on_stage(user, name, text):
     ffi.from_handle(user).call(name, text)
 
 
+@ffi.def_extern(onerror=_lost)
+def ree_py_on_kernel(user, kernel):
+    ffi.from_handle(user).call_with_kernel(kernel)
+
+
 class Progress:
     """Passes reports to a Python function, and keeps what it raises until the C call has returned.
 
@@ -66,17 +71,27 @@ class Progress:
 
 
 class Listener:
-    """Passes stages of a model to function(name, text): graphs after passes, lowered programs. What the
-    function raises cancels the call, and is raised by the `progress` of the call."""
+    """Passes stages of a model to function(name, text): graphs after passes, lowered programs; and kernels to
+    on_kernel(name, format, code). What a function raises cancels the call, and is raised by the `progress` of the
+    call."""
 
-    def __init__(self, function, progress):
+    def __init__(self, function, progress, on_kernel=None):
         self._function = function
+        self._on_kernel = on_kernel
         self._progress = progress
         self.handle = ffi.new_handle(self)
         self.c_function = ffi.addressof(lib, "ree_py_on_stage")
+        self.c_on_kernel = ffi.addressof(lib, "ree_py_on_kernel")
 
     def call(self, name, text):
         try:
             self._function(text_of(name), text_of(text))
+        except BaseException as e:  # pylint: disable=broad-except # raised again by raise_pending
+            self._progress.fail(e)
+
+    def call_with_kernel(self, kernel):
+        try:
+            code = bytes(ffi.buffer(kernel.code, kernel.nbytes)) if kernel.code else b""
+            self._on_kernel(text_of(kernel.name), text_of(kernel.format), code)
         except BaseException as e:  # pylint: disable=broad-except # raised again by raise_pending
             self._progress.fail(e)

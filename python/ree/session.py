@@ -3,7 +3,7 @@ from collections.abc import Iterable
 from typing import Any, Dict, List, Optional, Union
 
 from ree._ree import ffi, lib
-from ree.annotations import Path, ProgressFunction, StageFunction, Value, Values
+from ree.annotations import KernelFunction, Path, ProgressFunction, StageFunction, Value, Values
 from ree.device import Device
 from ree.errors import InvalidError, check
 from ree.model import Model, Port
@@ -29,21 +29,27 @@ class Session(DeviceUser):
     progress   progress(what, done, total) is called now and then; False cancels the run
     on_program on_program(what, text) receives what will run, whenever inputs have new shapes: "lowered", the
                dispatches in order, and "memory plan", where their intermediate tensors lie
+    on_kernel  on_kernel(name, format, code) then receives each kernel of these dispatches, as struct ree_kernel of
+               ree/device.h describes it; code is bytes
 
     Threads may share a session; its runs take place one after the other. Python's lock is released
     while the device works. Ctrl-C ends a run with KeyboardInterrupt; the session stays usable."""
 
     def __init__(self, model: Any, device: Union[Device, str] = "cpu", *, fuse: bool = True,
-                 progress: Optional[ProgressFunction] = None, on_program: Optional[StageFunction] = None):
+                 progress: Optional[ProgressFunction] = None, on_program: Optional[StageFunction] = None,
+                 on_kernel: Optional[KernelFunction] = None):
         self.model = model if isinstance(model, Model) else Model(model, progress=progress)
         self.progress = Progress(progress)
         self._use(device)
         options = ffi.new("struct ree_session_options *",
                           {"size": ffi.sizeof("struct ree_session_options"), "no_fuse": not fuse})
         self.progress.fill(options.progress)
-        self._listener = None if on_program is None else Listener(on_program, self.progress)
-        if self._listener:
-            options.on_program, options.user = self._listener.c_function, self._listener.handle
+        self._listener = Listener(on_program, self.progress, on_kernel)
+        options.user = self._listener.handle
+        if on_program is not None:
+            options.on_program = self._listener.c_function
+        if on_kernel is not None:
+            options.on_kernel = self._listener.c_on_kernel
         self._err = ffi.new("struct ree_error *")
 
         def create(handle, out):

@@ -18,6 +18,12 @@ struct ree_program_run {
 };
 #define REE_RUNNING "running"
 
+// Receives the kernels of a program.
+struct ree_kernel_sink {
+    void (*each)(void *user, const struct ree_kernel *kernel);
+    void *user;
+};
+
 struct ree_device_vtable {
     void (*destroy)(struct ree_device *device);
 
@@ -56,6 +62,12 @@ struct ree_device_vtable {
     // measured. Some backends measure only if the run's options request it.
     bool (*program_times)(struct ree_device *device, struct ree_device_program *program,
                           double *out_seconds);
+
+    // Passes each kernel that a run of the program launches to the sink once, in the order of the
+    // first launches. Fails with REE_NO_MEMORY.
+    enum ree_status (*program_kernels)(struct ree_device *device,
+                                       const struct ree_device_program *program,
+                                       const struct ree_kernel_sink *sink, struct ree_error *err);
 
     size_t (*facts)(const struct ree_device *device, const struct ree_device_fact **out_facts);
 };

@@ -186,6 +186,13 @@ static void report_program(void *user, const char *what, const char *text) {
     pthread_mutex_unlock(&p->reporting);
 }
 
+static void report_kernel(void *user, const struct ree_kernel *kernel) {
+    struct ree_pipeline *p = user;
+    pthread_mutex_lock(&p->reporting);
+    p->on_kernel(p->program_user, kernel);
+    pthread_mutex_unlock(&p->reporting);
+}
+
 static enum ree_status begin(struct ree_pipeline *p, struct ree_device *const *devices,
                              size_t n_devices, struct ree_error *err) {
     p->workers = ree_alloc_zeroed(n_devices, sizeof *p->workers);
@@ -236,9 +243,11 @@ enum ree_status ree_pipeline_create(struct ree_model *model, struct ree_device *
     if (n_devices > 1) {
         p->progress = options->session.progress;
         p->on_program = options->session.on_program;
+        p->on_kernel = options->session.on_kernel;
         p->program_user = options->session.user;
         if (p->progress.report) p->session.progress = (struct ree_progress){report_progress, p};
         if (p->on_program) p->session.on_program = report_program;
+        if (p->on_kernel) p->session.on_kernel = report_kernel;
         p->session.user = p;
     }
     pthread_mutex_init(&p->lock, NULL);

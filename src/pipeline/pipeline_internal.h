@@ -99,7 +99,8 @@ struct ree_pipeline {
     pthread_mutex_t reporting;
     struct ree_progress progress; // the caller's callback, called with `reporting` locked
     void (*on_program)(void *user, const char *what, const char *text);
-    void *program_user; // passed to on_program
+    void (*on_kernel)(void *user, const struct ree_kernel *kernel);
+    void *program_user; // passed to on_program and on_kernel
     // Floating-point environment of the thread that created the pipeline; callbacks run in it.
     struct ree_float_env caller_env;
 };

@@ -68,6 +68,19 @@ struct ree_device_fact {
     const char *name;
     const char *value;
 };
+// Code that dispatches run on a device. The struct does not change between versions.
+struct ree_kernel {
+    // Name of the shader ("matmul_tiles"), of the kernel ("ree_matmul_tiles"), or of ree's own
+    // function ("ree_cpu_matmul").
+    const char *name;
+    // "SPIR-V": the module as the driver receives it
+    // "PTX": text of a kernel, or of the module with this kernel
+    // "fatbin": NVIDIA's container of such a module
+    // "": the code is that of the library itself, or of cuBLAS
+    const char *format;
+    const void *code; // NULL if format is ""
+    size_t nbytes;
+};
 // Returns the number of facts about a device; *out_facts is borrowed. A later call may return more
 // facts, because self-tests run when a program first uses a kernel or pipeline.
 REE_API size_t ree_device_facts(const struct ree_device *device,

@@ -22,7 +22,10 @@ struct ree_session_options {
     // offsets of the intermediate tensors. If shapes depend on computed data, the model is bound in
     // several segments; both calls are repeated for each, as "lowered, segment 2" and so on.
     void (*on_program)(void *user, const char *what, const char *text);
-    void *user; // first argument of on_program
+    void *user; // first argument of on_program and on_kernel
+    // Called after "memory plan" for each kernel of the dispatches, in the order of their first
+    // use, with code that is valid during the call; NULL: off.
+    void (*on_kernel)(void *user, const struct ree_kernel *kernel);
 };
 
 // Creates a session of a loaded model on a device. The model and the device must outlive it. The

@@ -361,7 +361,8 @@ static enum ree_status fill_segment(struct ree_bind *b, struct ree_segment *seg,
     memcpy(seg->slots, table.slots, table.n * sizeof *seg->slots);
     seg->n_slots = table.n;
     REE_TRY(make_program(b, seg, err));
-    return session->options.on_program ? ree_segment_describe(b, seg, size, err) : REE_OK;
+    if (session->options.on_program) REE_TRY(ree_segment_describe(b, seg, size, err));
+    return session->options.on_kernel ? ree_segment_show_kernels(b, seg, err) : REE_OK;
 }
 
 // Makes a segment of the dispatches lowered since the previous segment and clears their list.

@@ -99,3 +99,17 @@ enum ree_status ree_segment_describe(const struct ree_bind *b, const struct ree_
     append_plan(b, size, &text);
     return hand_over(b, "memory plan", &text, err);
 }
+
+static void hand_over_kernel(void *user, const struct ree_kernel *kernel) {
+    const struct ree_session_options *options = user;
+    REE_FLOAT_ENV_CALLBACK();
+    options->on_kernel(options->user, kernel);
+}
+
+enum ree_status ree_segment_show_kernels(const struct ree_bind *b, const struct ree_segment *seg,
+                                         struct ree_error *err) {
+    const struct ree_kernel_sink sink = {hand_over_kernel, &b->session->options};
+    struct ree_device *device = b->session->device;
+    if (!seg->program) return REE_OK;
+    return device->vtable->program_kernels(device, seg->program, &sink, err);
+}

@@ -265,6 +265,9 @@ enum ree_status ree_bind_observe(struct ree_bind *bind, const struct ree_run_inp
 // options.on_program. `size`: bytes of intermediate results in the plan.
 enum ree_status ree_segment_describe(const struct ree_bind *bind, const struct ree_segment *segment,
                                      uint64_t size, struct ree_error *err);
+// The same for its kernels and options.on_kernel.
+enum ree_status ree_segment_show_kernels(const struct ree_bind *bind,
+                                         const struct ree_segment *segment, struct ree_error *err);
 // fault_injection.c: flips the bit that session->fault names, after the fault's node was lowered.
 enum ree_status ree_bind_inject_fault(struct ree_bind *bind, struct ree_error *err);
 // values.c: ree_bind_inputs makes bind->values of the run inputs and fills in the bind's key.

@@ -118,6 +118,12 @@ static bool program_times(struct ree_device *device, struct ree_device_program *
     return inner_table(device)->program_times(budget(device)->inner, program, out_seconds);
 }
 
+static enum ree_status program_kernels(struct ree_device *device,
+                                       const struct ree_device_program *program,
+                                       const struct ree_kernel_sink *sink, struct ree_error *err) {
+    return inner_table(device)->program_kernels(budget(device)->inner, program, sink, err);
+}
+
 static size_t facts(const struct ree_device *device, const struct ree_device_fact **out_facts) {
     const struct budget_device *b = REE_CONTAINER_OF(device, const struct budget_device, base);
     return ree_device_facts(b->inner, out_facts);
@@ -135,6 +141,7 @@ void budget_device_open(struct budget_device *device, const struct ree_device_op
         .program_destroy = program_destroy,
         .program_run = program_run,
         .program_times = program_times,
+        .program_kernels = program_kernels,
         .facts = facts,
     };
     struct ree_error err;

@@ -46,8 +46,8 @@ WITHOUT = set("""
 CALLBACK_FOLDERS = ("graph/", "src/base/", "src/generate/", "src/session/", "src/text/", "src/receipt/",
                     "src/pipeline/", "src/transport/", "src/ranks/", "src/trace/", "src/train/", "src/dispute/", "src/plan/",
                     "src/bench/")
-# report_progress and report_program are called as callbacks themselves.
-CALLBACK_EXCEPTIONS = {("src/pipeline/pipeline.c", "report"), ("src/pipeline/pipeline.c", "on_program")}
+# report_progress, report_program and report_kernel are called as callbacks themselves.
+CALLBACK_EXCEPTIONS = {("src/pipeline/pipeline.c", name) for name in ("report", "on_program", "on_kernel")}
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--source", required=True)

@@ -134,7 +134,7 @@ struct run {
     // The model runs in several stages: threads of the generator make the callbacks, with the modes
     // of the thread that created it.
     bool in_stages;
-    size_t n_tokens, n_progress, n_passes, n_programs, n_questions, n_checkpoints;
+    size_t n_tokens, n_progress, n_passes, n_programs, n_kernels, n_questions, n_checkpoints;
     int n_wrong;
 };
 
@@ -196,6 +196,13 @@ static void on_program(void *user, const char *what, const char *text) {
     (void)what, (void)text;
     check(r, "on_program");
     r->n_programs++;
+}
+
+static void on_kernel(void *user, const struct ree_kernel *kernel) {
+    struct run *r = user;
+    (void)kernel;
+    check(r, "on_kernel");
+    r->n_kernels++;
 }
 
 static bool is_interrupted(void *user) {
@@ -286,6 +293,7 @@ static void *run(void *user) {
     const struct ree_session_options session_options = {.size = sizeof session_options,
                                                         .progress = {report, r},
                                                         .on_program = on_program,
+                                                        .on_kernel = on_kernel,
                                                         .user = r};
     const struct ree_generator_options generator_options = {.size = sizeof generator_options,
                                                             .model = &model_options,
@@ -346,7 +354,8 @@ static void *run(void *user) {
     CALL(r, lib.ree_device_open(r->device, &device_options, &third, &err));
     CALL(r, lib.ree_generator_create(path, second, &in_stages, &generator, &err));
     generate(r, generator, "parts", "Once upon a time", 256);
-    require(r, r->n_progress > 0 && r->n_passes > 0 && r->n_programs > 0, path, "no callbacks");
+    require(r, r->n_progress > 0 && r->n_passes > 0 && r->n_programs > 0 && r->n_kernels > 0, path,
+            "no callbacks");
 
     DO(r, lib.ree_generator_destroy(generator));
     DO(r, lib.ree_tokenizer_destroy(tokenizer));

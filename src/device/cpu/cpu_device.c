@@ -290,6 +290,24 @@ static bool program_times(struct ree_device *device, struct ree_device_program *
     return true;
 }
 
+// A dispatch runs a function of this library, which is named after its RepOp (execute.c).
+static enum ree_status program_kernels(struct ree_device *device,
+                                       const struct ree_device_program *program,
+                                       const struct ree_kernel_sink *sink, struct ree_error *err) {
+    (void)device, (void)err;
+    bool done[REE_N_REPOPS] = {false};
+    for (uint32_t i = 0; i < program->n_steps; i++) {
+        const enum ree_repop op = program->steps[i].dispatch.op;
+        char name[32];
+        if (done[op]) continue;
+        done[op] = true;
+        snprintf(name, sizeof name, "ree_cpu_%s", ree_repop_name(op));
+        const struct ree_kernel kernel = {.name = name, .format = ""};
+        sink->each(sink->user, &kernel);
+    }
+    return REE_OK;
+}
+
 // Facts
 
 static void add_cache_fact(struct cpu_device *device, const char *name, uint64_t size) {
@@ -368,6 +386,7 @@ static const struct ree_device_vtable vtable = {
     .program_destroy = program_destroy,
     .program_run = program_run,
     .program_times = program_times,
+    .program_kernels = program_kernels,
     .facts = facts,
 };
 

@@ -99,6 +99,8 @@ enum ree_status ree_cuda_function(struct ree_cuda *cuda, enum ree_cuda_kernel ke
                                   uint32_t shared_bytes, CUfunction *out, struct ree_error *err);
 void ree_cuda_modules_finish(struct ree_cuda *cuda);
 const char *ree_cuda_kernel_name(enum ree_cuda_kernel kernel);
+// Passes the code of a kernel to the sink: the image of its module.
+void ree_cuda_kernel_show(enum ree_cuda_kernel kernel, const struct ree_kernel_sink *sink);
 // Returns NULL if this build contains kernels; otherwise the reason why not.
 const char *ree_cuda_no_kernels(void);
 
@@ -111,6 +113,11 @@ void ree_cuda_jit_finish(struct ree_cuda *cuda);
 enum ree_status ree_cuda_jit_map(struct ree_cuda *cuda, const struct ree_dispatch *dispatch,
                                  const struct ree_cuda_expr *prepared, CUfunction *out,
                                  struct ree_error *err);
+// Passes the PTX of a JIT-generated kernel to the sink. Sets *out_found to false if `function` is
+// not one.
+enum ree_status ree_cuda_jit_show(const struct ree_cuda *cuda, CUfunction function,
+                                  const struct ree_kernel_sink *sink, bool *out_found,
+                                  struct ree_error *err);
 // Returns the launch of a JIT-generated kernel for n_elements elements.
 struct ree_cuda_step ree_cuda_jit_step(uint32_t n_elements);
 
@@ -172,5 +179,8 @@ enum ree_status ree_cuda_program_run(struct ree_cuda *cuda, struct ree_device_pr
                                      struct ree_error *err);
 bool ree_cuda_program_times(struct ree_cuda *cuda, struct ree_device_program *program,
                             double *out_seconds);
+enum ree_status ree_cuda_program_kernels(const struct ree_cuda *cuda,
+                                         const struct ree_device_program *program,
+                                         const struct ree_kernel_sink *sink, struct ree_error *err);
 
 #endif

@@ -96,6 +96,12 @@ static bool program_times(struct ree_device *device, struct ree_device_program *
     return measured;
 }
 
+static enum ree_status program_kernels(struct ree_device *device,
+                                       const struct ree_device_program *program,
+                                       const struct ree_kernel_sink *sink, struct ree_error *err) {
+    return ree_cuda_program_kernels(ree_cuda_of(device), program, sink, err);
+}
+
 const struct ree_device_vtable ree_cuda_vtable = {
     .destroy = ree_cuda_destroy,
     .buffer_create = buffer_create,
@@ -106,5 +112,6 @@ const struct ree_device_vtable ree_cuda_vtable = {
     .program_destroy = program_destroy,
     .program_run = program_run,
     .program_times = program_times,
+    .program_kernels = program_kernels,
     .facts = ree_cuda_facts,
 };

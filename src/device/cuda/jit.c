@@ -66,6 +66,18 @@ static void note_failure(struct ree_cuda *cuda, const struct ree_cuda_ptx_key *k
         ree_facts_add(&cuda->facts, "feature", "not compiled", "%s (%s)", operations, why);
 }
 
+// Writes the PTX of a kernel to *text, which the call initialises.
+static enum ree_status write_ptx(const struct ree_cuda_ptx_key *key, struct ree_strbuf *text,
+                                 struct ree_error *err) {
+    ree_strbuf_init(text);
+    // A build without kernels runs only on the tests' emulator, which contains the functions.
+    const char *functions = ree_cuda_functions_ptx ? ree_cuda_functions_ptx : "";
+    ree_cuda_ptx_module(key, functions, text);
+    if (!text->failed && text->data) return REE_OK;
+    ree_strbuf_finish(text);
+    return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
+}
+
 // Compiles the kernel of jit->key. If the driver cannot compile it, leaves jit->function NULL and
 // returns REE_OK. Fails only if memory is exhausted.
 static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_jit *jit,
@@ -74,14 +86,7 @@ static enum ree_status compile(struct ree_cuda *cuda, struct ree_cuda_jit *jit,
     int options[] = {JIT_ERROR_LOG_BUFFER, JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)sizeof log};
     struct ree_strbuf text;
-    ree_strbuf_init(&text);
-    // A build without kernels runs only on the tests' emulator, which contains the functions.
-    const char *functions = ree_cuda_functions_ptx ? ree_cuda_functions_ptx : "";
-    ree_cuda_ptx_module(&jit->key, functions, &text);
-    if (text.failed || !text.data) {
-        ree_strbuf_finish(&text);
-        return ree_fail(err, REE_NO_MEMORY, "no memory for a program");
-    }
+    REE_TRY(write_ptx(&jit->key, &text, err));
     CUresult result = cuda->driver.module_load_ex(&jit->module, text.data, 2, options, values);
     if (result == CUDA_SUCCESS)
         result = cuda->driver.module_function(&jit->function, jit->module, REE_CUDA_PTX_KERNEL);
@@ -122,6 +127,23 @@ enum ree_status ree_cuda_jit_map(struct ree_cuda *cuda, const struct ree_dispatc
     fresh->next = cuda->jit;
     cuda->jit = fresh;
     *out = fresh->function;
+    return REE_OK;
+}
+
+enum ree_status ree_cuda_jit_show(const struct ree_cuda *cuda, CUfunction function,
+                                  const struct ree_kernel_sink *sink, bool *out_found,
+                                  struct ree_error *err) {
+    const struct ree_cuda_jit *jit = cuda->jit;
+    while (jit && jit->function != function)
+        jit = jit->next;
+    *out_found = jit != NULL;
+    if (!jit) return REE_OK;
+    struct ree_strbuf text;
+    REE_TRY(write_ptx(&jit->key, &text, err));
+    const struct ree_kernel kernel = {
+        .name = REE_CUDA_PTX_KERNEL, .format = "PTX", .code = text.data, .nbytes = text.size};
+    sink->each(sink->user, &kernel);
+    ree_strbuf_finish(&text);
     return REE_OK;
 }
 

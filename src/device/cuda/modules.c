@@ -4,6 +4,7 @@
 #include "kernels.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *const names[] = {
 #define MODULE(m)
@@ -31,6 +32,18 @@ static enum ree_cuda_module module_of(enum ree_cuda_kernel kernel) {
 
 const char *ree_cuda_kernel_name(enum ree_cuda_kernel kernel) {
     return names[kernel];
+}
+
+void ree_cuda_kernel_show(enum ree_cuda_kernel kernel, const struct ree_kernel_sink *sink) {
+    static const unsigned char fatbin[4] = {0x50, 0xED, 0x55, 0xBA};
+    const struct ree_cuda_image *image = &ree_cuda_images[module_of(kernel)];
+    struct ree_kernel shown = {.name = names[kernel], .format = ""};
+    if (image->data) {
+        shown.code = image->data;
+        shown.nbytes = (size_t)(image->end - image->data);
+        shown.format = shown.nbytes > 4 && memcmp(image->data, fatbin, 4) == 0 ? "fatbin" : "PTX";
+    }
+    sink->each(sink->user, &shown);
 }
 
 const char *ree_cuda_no_kernels(void) {

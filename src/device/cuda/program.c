@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "device/program_info.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -392,4 +393,40 @@ bool ree_cuda_program_times(struct ree_cuda *cuda, struct ree_device_program *pr
         out_seconds[i] = 1e-3 * milliseconds;
     }
     return true;
+}
+
+static bool is_first_use(const struct ree_device_program *program, uint32_t launch) {
+    const struct launch *a = &program->launches[launch];
+    for (uint32_t i = 0; i < launch; i++) {
+        const struct launch *b = &program->launches[i];
+        if (a->function == b->function && !a->on_host == !b->on_host &&
+            (!a->on_host || a->on_host->op == b->on_host->op))
+            return false;
+    }
+    return true;
+}
+
+static enum ree_status show_launch(const struct ree_cuda *cuda, const struct launch *launch,
+                                   const struct ree_kernel_sink *sink, struct ree_error *err) {
+    bool found = false;
+    if (launch->function) {
+        REE_TRY(ree_cuda_jit_show(cuda, launch->function, sink, &found, err));
+        if (!found) ree_cuda_kernel_show(launch->step.kernel, sink);
+        return REE_OK;
+    }
+    char name[32] = "cuBLAS";
+    if (launch->on_host) // a dispatch that the host computes
+        snprintf(name, sizeof name, "ree_cpu_%s", ree_repop_name(launch->on_host->op));
+    const struct ree_kernel kernel = {.name = name, .format = ""};
+    sink->each(sink->user, &kernel);
+    return REE_OK;
+}
+
+enum ree_status ree_cuda_program_kernels(const struct ree_cuda *cuda,
+                                         const struct ree_device_program *program,
+                                         const struct ree_kernel_sink *sink,
+                                         struct ree_error *err) {
+    for (uint32_t i = 0; i < program->n_launches; i++)
+        if (is_first_use(program, i)) REE_TRY(show_launch(cuda, &program->launches[i], sink, err));
+    return REE_OK;
 }

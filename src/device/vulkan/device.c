@@ -253,6 +253,7 @@ static const struct ree_device_vtable vtable = {
     .program_destroy = ree_vk_program_destroy,
     .program_run = ree_vk_program_run,
     .program_times = ree_vk_program_times,
+    .program_kernels = ree_vk_program_kernels,
     .facts = ree_vk_facts,
 };
 

@@ -354,6 +354,41 @@ static enum ree_status create_pipeline(struct ree_vk *vk, const struct ree_vk_st
     return ree_fail_prefix(err, "%s", vk->modules[step->shader].name);
 }
 
+// Writes an expression that gives the same module as the one from which the key was made: modules
+// depend on the classes of operands, not on their types, offsets and strides.
+static void expr_of_key(const struct key *key, struct ree_expr *out) {
+    memset(out, 0, sizeof *out);
+    out->n_operands = key->n_operands;
+    out->n_instrs = key->n_instrs;
+    for (uint32_t i = 0; i < key->n_operands; i++)
+        out->operands[i].dtype = key->classes[i] == REE_CLASS_D ? REE_F64 : REE_F32;
+    memcpy(out->instrs, key->instrs, key->n_instrs * sizeof *key->instrs);
+}
+
+enum ree_status ree_vk_pipeline_show(const struct ree_vk *vk, VkPipeline handle,
+                                     const struct ree_kernel_sink *sink, struct ree_error *err) {
+    const struct ree_vk_cached_pipeline *pipeline = vk->pipelines;
+    while (pipeline && pipeline->base.handle != handle)
+        pipeline = pipeline->next;
+    if (!pipeline) return ree_fail(err, REE_INTERNAL, "a program has a pipeline of another device");
+    const struct ree_vk_step *step = &pipeline->key.step;
+    struct ree_expr expr;
+    struct ree_spirv_constant constants[MAX_CONSTANTS];
+    uint32_t *words;
+    size_t n_words;
+    bool is_folded;
+    expr_of_key(&pipeline->key, &expr);
+    REE_TRY(make_words(vk, step, pipeline->key.has_expr ? &expr : NULL, constants,
+                       list_constants(step, constants), &words, &n_words, &is_folded, err));
+    const struct ree_kernel kernel = {.name = vk->modules[step->shader].name,
+                                      .format = "SPIR-V",
+                                      .code = words,
+                                      .nbytes = n_words * sizeof *words};
+    sink->each(sink->user, &kernel);
+    ree_free(words);
+    return REE_OK;
+}
+
 // Records one vkCmdDispatch of x * y groups.
 static void record_grid(const struct ree_vk *vk, VkCommandBuffer commands, uint64_t block,
                         uint64_t first_group, uint64_t x, uint64_t y) {

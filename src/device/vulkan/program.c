@@ -316,3 +316,19 @@ bool ree_vk_program_times(struct ree_device *device, struct ree_device_program *
     ree_free(ticks);
     return result == VK_SUCCESS;
 }
+
+static bool is_first_use(const struct ree_device_program *program, uint32_t launch) {
+    for (uint32_t i = 0; i < launch; i++)
+        if (program->launches[i].pipeline == program->launches[launch].pipeline) return false;
+    return true;
+}
+
+enum ree_status ree_vk_program_kernels(struct ree_device *device,
+                                       const struct ree_device_program *program,
+                                       const struct ree_kernel_sink *sink, struct ree_error *err) {
+    struct ree_vk *vk = ree_vk_of(device);
+    for (uint32_t i = 0; i < program->n_launches; i++)
+        if (is_first_use(program, i))
+            REE_TRY(ree_vk_pipeline_show(vk, program->launches[i].pipeline, sink, err));
+    return REE_OK;
+}

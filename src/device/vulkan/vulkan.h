@@ -316,6 +316,10 @@ bool ree_vk_pipeline_plan(struct ree_vk *vk, const struct ree_vk_step *step,
 // that cannot be created: ree_vk_pipeline_get later reports its error.
 void ree_vk_pipelines_create(struct ree_vk *vk, struct ree_vk_cached_pipeline *list,
                              uint32_t n_threads);
+// Passes the SPIR-V of one of the device's pipelines to the sink, as the driver received it. Makes
+// it again, because pipelines do not keep it.
+enum ree_status ree_vk_pipeline_show(const struct ree_vk *vk, VkPipeline handle,
+                                     const struct ree_kernel_sink *sink, struct ree_error *err);
 // Returns whether two steps with the same expression share one pipeline.
 bool ree_vk_same_pipeline(const struct ree_vk_step *a, const struct ree_vk_step *b);
 
@@ -391,5 +395,8 @@ enum ree_status ree_vk_program_run(struct ree_device *device, struct ree_device_
                                    const struct ree_program_run *options, struct ree_error *err);
 bool ree_vk_program_times(struct ree_device *device, struct ree_device_program *program,
                           double *out_seconds);
+enum ree_status ree_vk_program_kernels(struct ree_device *device,
+                                       const struct ree_device_program *program,
+                                       const struct ree_kernel_sink *sink, struct ree_error *err);
 
 #endif

@@ -1,0 +1,112 @@
+"""Looking inside: the kernels that a model's dispatches launch."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+from ree._ree import __file__ as extension
+from ree.errors import NotFoundError
+
+# For each format: the ending of a file's name, and the program that prints the code, with its Debian package.
+_ENDINGS = {"SPIR-V": ".spv", "PTX": ".ptx", "fatbin": ".fatbin"}
+
+
+class Kernel(NamedTuple):
+    """Code that dispatches run on a device.
+
+    name      of the shader, of CUDA's kernel, or of the function of libree.so
+    format    "SPIR-V", "PTX", "fatbin" (NVIDIA's container of a module), or "": the code is in libree.so
+    code      bytes; b"" for the last format
+
+    str(kernel) is the text."""
+    name: str
+    format: str
+    code: bytes
+
+    @property
+    def text(self) -> str:
+        """The code as text: PTX as it is, SPIR-V by spirv-dis, a fatbin by cuobjdump, and the machine code of a function
+        by objdump. A function calls others, which it does not contain. Raises NotFoundError if the program that
+        prints it is not installed, or if libree.so was stripped of its symbols."""
+        if self.format == "PTX":
+            return self.code.decode("utf-8", "replace")
+        if self.format == "SPIR-V":
+            return _printed("spirv-dis", "spirv-tools", lambda path: [path], self.code)
+        if self.format == "fatbin":
+            return _printed("cuobjdump", "nvidia-cuda-toolkit", lambda path: ["--dump-ptx", path], self.code)
+        library = next(pathlib.Path(extension).parent.glob("libree.so*"), None) or _mapped_library()
+        text = _printed("objdump", "binutils",
+                        lambda _: ["--disassemble=" + self.name, "--no-show-raw-insn", str(library)])
+        if f"<{self.name}>:" not in text:
+            raise NotFoundError(f"{library} has no symbol '{self.name}': it was stripped")
+        return text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _mapped_library():
+    """Path of the libree.so that this process uses."""
+    for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
+        if "/libree.so" in line:
+            return pathlib.Path(line[line.index("/"):])
+    raise NotFoundError("libree.so is not among the files that this process uses")
+
+
+def _printed(program: str, package: str, arguments: Callable[[str], List[str]], code: Optional[bytes] = None) -> str:
+    """What a program prints about a file with this code."""
+    found = shutil.which(program)
+    if not found:
+        raise NotFoundError(f"{program} is not installed (in Debian's package {package})")
+    with tempfile.TemporaryDirectory(prefix="ree-") as folder:
+        path = os.path.join(folder, "code")
+        if code is not None:
+            pathlib.Path(path).write_bytes(code)
+        done = subprocess.run([found, *arguments(path)], capture_output=True, check=False)
+    if done.returncode:
+        raise NotFoundError(f"{program} failed: {done.stderr.decode('utf-8', 'replace').strip()}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+class Kernels:
+    """Collects the kernels of a session: its `add` is a session's on_kernel."""
+
+    def __init__(self):
+        self._found: Dict[Kernel, None] = {}  # in the order of their first use
+
+    def add(self, name: str, form: str, code: bytes) -> bool:
+        """Notes a kernel; returns whether it is a new one."""
+        kernel = Kernel(name, form, code)
+        is_new = kernel not in self._found
+        self._found[kernel] = None
+        return is_new
+
+    def __iter__(self):
+        return iter(list(self._found))
+
+    def write(self, folder: pathlib.Path) -> None:
+        """Writes those with code of their own that are not there yet: 001-matmul.spv, ..."""
+        for number, kernel in enumerate(self._found, 1):
+            path = folder / f"{number:03}-{kernel.name}{_ENDINGS.get(kernel.format, '')}"
+            if kernel.code and not path.exists():
+                path.write_bytes(kernel.code)
+
+
+def last_kernels(function: Any) -> List[Kernel]:
+    """The kernels that a model's dispatches launch: a list of ree.Kernel, each once, in the order of their first use.
+
+    function    what torch.compile(..., backend="ree") returned, or what ree.convert returned, after a call
+
+    Raises NotFoundError if it has not run."""
+    compiler = sys.modules.get("ree.compiler")
+    if hasattr(function, "artifacts_dir"):
+        sources = [function.kernels]
+    else:
+        sources = [graph.kernels for graph in compiler.graphs_of(function)] if compiler else []
+    found = list(dict.fromkeys(kernel for kernels in sources for kernel in kernels))
+    if not found:
+        raise NotFoundError(f"{function!r} was not compiled with backend \"ree\" or converted, or has not been called yet")
+    return found
