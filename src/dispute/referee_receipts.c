@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "generate/eos.h"
 #include "generate/id_set.h"
-#include "text/tokenizer.h"
 
 // The eos tokens and the stop texts of a receipt are sets: order and repetition have no meaning.
 // The lists can be as long as the file allows, so they are sorted once.
@@ -108,7 +107,7 @@ struct judged {
 static bool has_tokenizer(const struct ree_receipt *r, const struct beside *b) {
     char hex[65];
     if (!b->tokenizer) return false;
-    ree_tokenizer_sha256_in(b->tokenizer, r->version, hex);
+    ree_receipt_tokenizer_sha256(r, b->tokenizer, hex);
     return strcmp(r->tokenizer_sha256, hex) == 0;
 }
 

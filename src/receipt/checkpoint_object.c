@@ -10,7 +10,6 @@
 #include "generate/completion.h"
 #include "receipt/checkpoint.h"
 #include "receipt/receipt_internal.h"
-#include "text/tokenizer.h"
 
 struct ree_checkpoint {
     struct ree_checkpoint_options options; // for path and resume, use the copies below
@@ -119,7 +118,7 @@ static enum ree_status describe(struct ree_checkpoint *c, struct ree_completion 
 static void renew_tokenizer(struct ree_checkpoint *c, const struct ree_tokenizer *tokenizer) {
     char old[65];
     if (!tokenizer) return;
-    ree_tokenizer_sha256_in(tokenizer, 1, old);
+    ree_tokenizer_sha256_version_1(tokenizer, old);
     if (strcmp(c->resumed.run.tokenizer_sha256, old) == 0)
         memcpy(c->resumed.run.tokenizer_sha256, c->run.run.tokenizer_sha256, sizeof old);
 }

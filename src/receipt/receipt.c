@@ -165,6 +165,14 @@ enum ree_status ree_receipt_read(const char *path, struct ree_receipt *out, stru
     return status;
 }
 
+void ree_receipt_tokenizer_sha256(const struct ree_receipt *receipt,
+                                  const struct ree_tokenizer *tokenizer, char hex[65]) {
+    if (receipt->version == 1)
+        ree_tokenizer_sha256_version_1(tokenizer, hex);
+    else
+        ree_tokenizer_sha256(tokenizer, hex);
+}
+
 bool ree_receipt_same_extensions(const struct ree_receipt *a, const struct ree_receipt *b) {
     if (a->n_critical != b->n_critical) return false;
     for (size_t i = 0; i < a->n_critical; i++)

@@ -142,6 +142,9 @@ bool ree_receipt_same_extensions(const struct ree_receipt *a, const struct ree_r
 // Replaces a hash, in place, by its blinded form if the receipt has a salt; otherwise leaves it
 // unchanged. The result is what the receipt states for this hash.
 void ree_receipt_blind(const struct ree_receipt *receipt, char hex[65]);
+// Writes the hash of a tokenizer that a receipt of this version states.
+void ree_receipt_tokenizer_sha256(const struct ree_receipt *receipt,
+                                  const struct ree_tokenizer *tokenizer, char hex[65]);
 // Encodes the receipt as the contents of its file, *out_nbytes bytes at *out. Release *out with
 // ree_free.
 enum ree_status ree_receipt_encode(const struct ree_receipt *receipt, char **out,

@@ -9,7 +9,6 @@
 #include "receipt/read_answer.h"
 #include "receipt/verify_internal.h"
 #include "generate/check.h"
-#include "text/tokenizer.h"
 
 // Maximum number of tokens of prompt and answer; the same limit as in ree_generate.
 #define MAX_TOKENS ((size_t)1 << 30)
@@ -71,7 +70,7 @@ static bool check_tokenizer(struct text_check *c) {
                  "--tokenizer");
         return false;
     }
-    ree_tokenizer_sha256_in(c->what->tokenizer, c->r->version, hex);
+    ree_receipt_tokenizer_sha256(c->r, c->what->tokenizer, hex);
     return ree_verify_hash(c->v, "tokenizer", hex, c->r->tokenizer_sha256);
 }
 

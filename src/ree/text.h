@@ -45,6 +45,9 @@ REE_API size_t ree_tokenizer_eos(const struct ree_tokenizer *tokenizer, const in
 // independent of the layout of the files it was loaded from; 64 hexadecimal digits and a NUL.
 // src/text/README.md in ree's source defines the hashed bytes.
 REE_API void ree_tokenizer_sha256(const struct ree_tokenizer *tokenizer, char hex[65]);
+// The hash that ree 0.1.0 computed, which receipts of version 1 have. It leaves out the tokens that
+// a template (TemplateProcessing) adds to a text.
+REE_API void ree_tokenizer_sha256_version_1(const struct ree_tokenizer *tokenizer, char hex[65]);
 
 enum {
     REE_ADD_SPECIAL = 1, // encode: add the tokens of the post-processor (BOS, ...)

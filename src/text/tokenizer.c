@@ -225,9 +225,8 @@ void ree_tokenizer_sha256(const struct ree_tokenizer *tokenizer, char hex[65]) {
     memcpy(hex, tokenizer->sha256, 65);
 }
 
-void ree_tokenizer_sha256_in(const struct ree_tokenizer *tokenizer, uint32_t receipt_version,
-                             char hex[65]) {
-    memcpy(hex, receipt_version == 1 ? tokenizer->sha256_version_1 : tokenizer->sha256, 65);
+void ree_tokenizer_sha256_version_1(const struct ree_tokenizer *tokenizer, char hex[65]) {
+    memcpy(hex, tokenizer->sha256_version_1, 65);
 }
 
 const char *ree_tokenizer_chat_family(const struct ree_tokenizer *tokenizer) {

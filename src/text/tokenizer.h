@@ -115,9 +115,6 @@ enum ree_status ree_postprocess_check(const struct ree_tokenizer *tokenizer,
 const struct ree_str *ree_tokenizer_piece(const struct ree_tokenizer *tokenizer, int32_t id);
 int32_t ree_tokenizer_find(const struct ree_tokenizer *tokenizer, const char *data, size_t size);
 enum ree_status ree_tokenizer_hash(struct ree_tokenizer *tokenizer, struct ree_error *err);
-// Writes the hash that receipts of a version, 1 or 2, have.
-void ree_tokenizer_sha256_in(const struct ree_tokenizer *tokenizer, uint32_t receipt_version,
-                             char hex[65]);
 
 // Returns the name of the family that the tokenizer's chat template belongs to (chat_recognise.c),
 // or NULL if it is unknown.

@@ -69,6 +69,8 @@ static void compare(struct ree_receipt *honest, const struct ree_receipt *r) {
     struct ree_error err;
     char hex[65];
     honest->version = r->version;
+    if (honest->tokenizer_sha256[0])
+        ree_receipt_tokenizer_sha256(honest, verify_world()->tokenizer, honest->tokenizer_sha256);
     honest->eos = r->eos;
     honest->n_eos = r->n_eos;
     honest->context_length = r->context_length;

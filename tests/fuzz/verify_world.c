@@ -197,6 +197,8 @@ static void make_texts(void) {
         bool ended;
         need(prover_make(&world, rows[i].run, &receipt, &ended, &err), &err);
         receipt.version = rows[i].version;
+        if (receipt.tokenizer_sha256[0])
+            ree_receipt_tokenizer_sha256(&receipt, world.tokenizer, receipt.tokenizer_sha256);
         receipt.created = NULL; // so that seeds are the same at any time
         if (!receipt.is_private) need(ree_receipt_seal(&receipt, &err), &err);
         keep(i, rows[i].name, rows[i].options, rows[i].run == &asked, &receipt);

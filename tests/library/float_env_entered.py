@@ -21,7 +21,7 @@ WITHOUT = set("""
     ree_operation_set_name ree_ranks_n ree_ranks_report ree_sequence_append ree_set_allocator
     ree_set_log ree_status_name ree_tensor_finish ree_tensor_init ree_text_tables ree_tokenizer_bos
     ree_tokenizer_chat_family ree_tokenizer_destroy ree_tokenizer_eos ree_tokenizer_id
-    ree_tokenizer_is_special ree_tokenizer_sha256 ree_tokenizer_token ree_tokenizer_vocab_size
+    ree_tokenizer_is_special ree_tokenizer_sha256 ree_tokenizer_sha256_version_1 ree_tokenizer_token ree_tokenizer_vocab_size
     ree_checkpoint_close ree_checkpoint_destroy ree_completion_generation ree_completion_n_prompts
     ree_completion_prompt_text ree_completion_stats ree_completion_text ree_device_operation_set
     ree_generator_model ree_prompts_add_ids ree_prompts_destroy ree_prompts_is_chat ree_prompts_list
