@@ -307,6 +307,7 @@ static void form_context_other(struct said *s) {
 // Parameters without effect, about which version 1 may state anything.
 static void form_version_1(struct said *s) {
     s->receipt.version = 1;
+    ree_receipt_tokenizer_sha256(&s->receipt, truth.tokenizer, s->receipt.tokenizer_sha256);
     s->receipt.sampling.top_k = (uint32_t)draw(9);
     s->receipt.sampling.seed = draw(9);
 }
