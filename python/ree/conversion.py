@@ -87,7 +87,7 @@ def convert(model: Any, options: CompileOptions = CompileOptions(), *, args: Seq
         raise InvalidError(f"the device was opened with operation_set={device.operation_set!r}, but "
                            "requires_reproducibility is set")
     session = Session(loaded, device, on_program=artifacts.add_program,
-                      on_kernel=artifacts.add_kernel)
+                      on_kernel=artifacts.kernels.add)
     artifacts.add_options(options, loaded, device)
     return converted.ConvertedModule(session, artifacts, structure)
 
@@ -114,7 +114,7 @@ class Artifacts:
         if self.is_temporary and not os.environ.get("REE_DEBUG"):
             self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
         self._n_passes, self._n_programs = 0, 0
-        self.kernels = Kernels()
+        self.kernels = Kernels(self.path / "kernels")  # on the CPU kernels are functions of the library: no files
         for name in ("passes", "programs", "kernels"):
             (self.path / name).mkdir(parents=True, exist_ok=True)
             for file in (self.path / name).glob("[0-9][0-9]*-*"):
@@ -148,11 +148,6 @@ class Artifacts:
         self._n_programs += what == "lowered"
         (self.path / "programs" / f"{self._n_programs:03}-{what.replace(' ', '-').replace(',', '')}.txt").write_text(
             text, "utf-8")
-
-    def add_kernel(self, name, form, code):
-        """Writes a kernel of what will run. On the CPU kernels are functions of the library."""
-        if self.kernels.add(name, form, code):
-            self.kernels.write(self.path / "kernels")
 
     def add_plan(self, source):
         """Writes the plan of the model's stages: where `ree-run plan` divides it."""

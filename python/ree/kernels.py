@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 from ree._ree import __file__ as extension
 from ree.errors import NotFoundError
 
-# For each format: the ending of a file's name, and the program that prints the code, with its Debian package.
+# The endings of files' names, by format.
 _ENDINGS = {"SPIR-V": ".spv", "PTX": ".ptx", "fatbin": ".fatbin"}
 
 
@@ -41,7 +41,7 @@ class Kernel(NamedTuple):
         text = _printed("objdump", "binutils",
                         lambda _: ["--disassemble=" + self.name, "--no-show-raw-insn", str(library)])
         if f"<{self.name}>:" not in text:
-            raise NotFoundError(f"{library} has no symbol '{self.name}': it was stripped")
+            raise NotFoundError(f"{library} has no symbol '{self.name}': it was stripped, or this is another library's code")
         return text
 
     def __str__(self) -> str:
@@ -72,27 +72,25 @@ def _printed(program: str, package: str, arguments: Callable[[str], List[str]], 
 
 
 class Kernels:
-    """Collects the kernels of a session: its `add` is a session's on_kernel."""
+    """Collects the kernels of a session: its `add` is a session's on_kernel.
 
-    def __init__(self):
+    folder    writes each kernel that has code of its own to a file: 001-matmul.spv, ...; None: no files"""
+
+    def __init__(self, folder: Optional[pathlib.Path] = None):
         self._found: Dict[Kernel, None] = {}  # in the order of their first use
+        self._folder = folder
 
-    def add(self, name: str, form: str, code: bytes) -> bool:
-        """Notes a kernel; returns whether it is a new one."""
+    def add(self, name: str, form: str, code: bytes) -> None:
+        """Notes a kernel, once."""
         kernel = Kernel(name, form, code)
-        is_new = kernel not in self._found
+        if kernel in self._found:
+            return
         self._found[kernel] = None
-        return is_new
+        if self._folder is not None and code:
+            (self._folder / f"{len(self._found):03}-{name}{_ENDINGS.get(form, '')}").write_bytes(code)
 
     def __iter__(self):
         return iter(list(self._found))
-
-    def write(self, folder: pathlib.Path) -> None:
-        """Writes those with code of their own that are not there yet: 001-matmul.spv, ..."""
-        for number, kernel in enumerate(self._found, 1):
-            path = folder / f"{number:03}-{kernel.name}{_ENDINGS.get(kernel.format, '')}"
-            if kernel.code and not path.exists():
-                path.write_bytes(kernel.code)
 
 
 def last_kernels(function: Any) -> List[Kernel]:
