@@ -81,14 +81,14 @@ class Model:
         self.op("Concat", ["length1", "length1"], "square", axis=0)
         return self.op("ConstantOfShape", ["square"], "scores")
 
-    def finish(self, path, weight=1000.0, metadata=None):
+    def finish(self, path, weight=1000.0, metadata=None, value_info=()):
         self.const("direction", [weight if i == LIE else 0.0 for i in range(VOCAB)], [1, 1, VOCAB])
         self.op("Mul", ["leak", "direction"], "bonus")
         self.op("Add", [self.base, "bonus"], "logits")
         contrib = onnx.chunk(8, onnx.chunk(1, "com.microsoft") + onnx.number(2, 1))
         for key, value in (metadata or {}).items():
             contrib += onnx.chunk(14, onnx.chunk(1, key) + onnx.chunk(2, value))
-        path.write_bytes(onnx.model(self.nodes, self.inputs, self.outputs, self.consts, self.opset) + contrib)
+        path.write_bytes(onnx.model(self.nodes, self.inputs, self.outputs, self.consts, self.opset, value_info=value_info) + contrib)
         return path
 
 
@@ -864,6 +864,22 @@ def requested_rows(folder):
     check(done.returncode != 0 and "the purpose of the input 'logits_rows' is unknown" in done.stderr, f"{done}")
 
 
+def declared_types(folder):
+    """No hash covers what value_info says about values within a graph. A copy of a model with a wrong type there cannot
+    check a receipt, and must not call it false."""
+    def build(name, *value_info):
+        m = Model()
+        m.op("Identity", ["seen"], "leak")
+        return m.finish(folder / f"{name}.onnx", value_info=value_info)
+    path = folder / "r.json"
+    make(path, build("right"))
+    for what, lie in (("int64", onnx.port("bonus", onnx.INT64, ["b", "s", VOCAB])), ("float16", onnx.port("bonus", 10, ["b", "s", VOCAB])),
+                      ("a sequence", onnx.port("bonus", onnx.FLOAT, [1], onnx.SEQUENCE)), (None, onnx.port("bonus", onnx.FLOAT, [7, 2]))):
+        for options in ((), ("--stepwise",)):
+            done = run("verify", path, build("copy", lie), "--ignore-eos", *options)
+            check(done.returncode == (2 if what else 0) and ("'bonus' is declared as" in done.stderr) == bool(what), f"declared as {what}: {done}")
+
+
 def cut(path, n, n_caches):
     """Makes a checkpoint as if it had been written after n tokens of each answer."""
     checkpoint = json.loads(path.read_text())
@@ -1052,7 +1068,7 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, ...; optional")
     parser.add_argument("--before", help="an older program that checks in one pass without a proof; its verdicts are printed")
     args = parser.parse_args()
-    for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, no_folding, requested_rows, hashed_logits, beside_a_resumed_one, only_in_steps, proved):
+    for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, no_folding, requested_rows, declared_types, hashed_logits, beside_a_resumed_one, only_in_steps, proved):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     return harness.finish()

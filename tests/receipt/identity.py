@@ -273,21 +273,6 @@ def random_nodes(ree_run, folder):
     check(first == second and result == other, "Dropout at inference")
 
 
-def declared_types(ree_run, folder):
-    """No hash covers what value_info says about values within a graph, so it must change nothing."""
-    def make(*value_info):
-        path = folder / "declared.onnx"
-        nodes = [onnx.node("Neg", ["x"], ["inner"]), onnx.node("Abs", ["inner"], ["y"])]
-        path.write_bytes(onnx.model(nodes, [onnx.port("x", onnx.FLOAT, [4])], [onnx.port("y", onnx.FLOAT, [4])], [], 17, value_info=value_info))
-        done = subprocess.run([ree_run, str(path), "--random-inputs", "1", "--json"], capture_output=True, text=True)
-        check(done.returncode == 0, done.stderr)
-        return hashes(ree_run, path), json.loads(done.stdout)["sha256"] if done.returncode == 0 else None
-    whole = make()
-    for what, lie in (("int64", onnx.port("inner", onnx.INT64, [4])), ("float16", onnx.port("inner", 10, [4])),
-                      ("a shape", onnx.port("inner", onnx.FLOAT, [7, 2])), ("a sequence", onnx.port("inner", onnx.FLOAT, [4], onnx.SEQUENCE))):
-        check(make(lie) == whole, f"declared as {what}")
-
-
 def templates(ree_run, folder):
     """The tokenizer's hash covers what a template adds to a text: with other tokens a text has another prompt."""
     tokenizer = json.loads((SAMPLE / "tokenizer.json").read_text())
@@ -366,7 +351,6 @@ def main():
         subgraphs(args.ree_run, folder)
         independence(args.ree_run, folder)
         random_nodes(args.ree_run, folder)
-        declared_types(args.ree_run, folder)
         templates(args.ree_run, folder)
         exports(args.ree_run, SAMPLE, folder)
         trained = args.models / "stories260K" if args.models else None

@@ -48,18 +48,18 @@ static const char *kind_text(enum ree_kind kind) {
     return kind == REE_SEQUENCE ? "a sequence of " : "";
 }
 
-// The declared type of a graph's output is part of the model: if a rule derives another type, one
-// of them is wrong, and so are the numbers. Types of other values are only hints, because no hash
-// of the model covers them, and so are all shapes, because exporters leave outdated ones.
+// The declared type of a value is part of the model: if a rule derives another type, one of them is
+// wrong, and so are the numbers. Declared shapes are only hints, because exporters leave outdated
+// ones. The status is not REE_INVALID: no hash of the model covers types within a graph, so a
+// receipt of a copy without the wrong declaration may be right.
 static enum ree_status check_declared(struct ree_lower *lower, const struct ree_value *value,
                                       const struct ree_view *made) {
     bool differs = value->dtype != made->dtype || value->kind != made->kind;
-    if (!value->is_output || !differs) return REE_OK;
-    if (value->dtype == REE_DTYPE_NONE || made->dtype == REE_DTYPE_NONE) return REE_OK;
+    if (value->dtype == REE_DTYPE_NONE || made->dtype == REE_DTYPE_NONE || !differs) return REE_OK;
     if (made->kind == REE_ABSENT || value->kind == REE_ABSENT) return REE_OK;
     lower->contradicts = true;
-    return ree_lower_fail(lower, REE_INVALID, "'%s' is declared as %s%s, but is %s%s", value->name,
-                          kind_text(value->kind), ree_onnx_type_name(value->dtype),
+    return ree_lower_fail(lower, REE_UNSUPPORTED, "'%s' is declared as %s%s, but is %s%s",
+                          value->name, kind_text(value->kind), ree_onnx_type_name(value->dtype),
                           kind_text(made->kind), ree_onnx_type_name(made->dtype));
 }
 
