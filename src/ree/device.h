@@ -70,7 +70,7 @@ struct ree_device_fact {
 };
 // Code that dispatches run on a device. The struct does not change between versions.
 struct ree_kernel {
-    // Name of the shader ("matmul_tiles"), of the kernel ("ree_matmul_tiles"), or of ree's own
+    // Name of the shader ("conv_1_float64"), of CUDA's kernel ("ree_copy_words"), or of ree's own
     // function ("ree_cpu_matmul").
     const char *name;
     // "SPIR-V": the module as the driver receives it
