@@ -25,6 +25,7 @@ from ree.tensors import sha256
 from ree.tokenizer import Tokenizer, chat_families
 from ree.trace import Trace, TraceDiff
 from ree.training import export_training
+from ree.trainings import Training, TrainingPoint, TrainingReceipt, TrainingVerification
 
 __version__ = _ffi.string(_lib.ree_version()).decode()
 numerics = _ffi.string(_lib.ree_numerics_version()).decode()  # the version of the output bits
@@ -33,6 +34,7 @@ __all__ = ["Cancelled", "Check", "Comparison", "CompileOptions", "Decoding", "De
            "DispatchCost", "Error", "Explanation", "Fact", "Finding", "Generation", "Generator", "GraphCost",
            "IOFailure", "InternalError", "InvalidError", "Kernel",
            "Model", "NotFoundError", "OutOfMemoryError", "Port", "Receipt", "ReceiptDifference", "Recording",
-           "Sequence", "Session", "Stage", "Stream", "Tokenizer", "Trace", "TraceDiff", "UnavailableError",
+           "Sequence", "Session", "Stage", "Stream", "Tokenizer", "Trace", "TraceDiff", "Training",
+           "TrainingPoint", "TrainingReceipt", "TrainingVerification", "UnavailableError",
            "UnsupportedError", "Verification", "chat_families", "compare", "convert", "create_key", "devices", "diff",
            "explain", "export", "export_training", "generate", "last_kernels", "last_traces", "numerics", "sha256"]

@@ -58,7 +58,7 @@ class ReceiptDifference(NamedTuple):
 
 
 VERIFIED = ffi.string(lib.ree_verify_verdict_name(lib.REE_VERIFIED)).decode()
-_OUTCOMES = {lib.REE_VERIFY_AGREES: "agrees", lib.REE_VERIFY_DIFFERS: "differs",
+OUTCOMES = {lib.REE_VERIFY_AGREES: "agrees", lib.REE_VERIFY_DIFFERS: "differs",
              lib.REE_VERIFY_NOT_CHECKED: "not checked"}
 
 
@@ -277,7 +277,7 @@ class _Job:
         found = ffi.new("struct ree_verify_check **")
         made = self._out[0]
         n = lib.ree_verification_checks(made, found)
-        checks = [Check(text_of(one.name), _OUTCOMES[one.outcome], text_of(one.detail))
+        checks = [Check(text_of(one.name), OUTCOMES[one.outcome], text_of(one.detail))
                   for one in (found[0][i] for i in range(n))]
         return Verification(text_of(lib.ree_verify_verdict_name(lib.ree_verification_verdict(made))), checks,
                             text_of(lib.ree_verification_reason(made)), text_of(lib.ree_verification_stepwise(made)),

@@ -434,7 +434,7 @@ def _output_strings(struct, shape):
     return array.reshape(shape)
 
 
-class _AnyPort:
+class AnyPort:
     """A port that takes a value of any type."""
 
     def __init__(self, kind="tensor", dtype="float32"):
@@ -446,8 +446,8 @@ def _sequence_port(items):
     if not items:
         raise ValueError("sha256: an empty sequence does not say the type of its items, which its hash includes")
     probe = Inputs(1)
-    probe.set(0, ffi.NULL, items[0], _AnyPort())
-    return _AnyPort("sequence", DTYPES[probe.structs[0].dtype])
+    probe.set(0, ffi.NULL, items[0], AnyPort())
+    return AnyPort("sequence", DTYPES[probe.structs[0].dtype])
 
 
 def sha256(values: Any) -> str:
@@ -466,7 +466,7 @@ def sha256(values: Any) -> str:
             raise ValueError("sha256: an absent value does not say its type, which its hash includes")
         is_sequence = isinstance(values, dict) and isinstance(value, (list, tuple))
         structs.set(i, ffi.NULL if name is None else c_text(name), value,
-                    _sequence_port(value) if is_sequence else _AnyPort())
+                    _sequence_port(value) if is_sequence else AnyPort())
     text = ffi.new("char[65]")
     lib.ree_tensors_sha256(structs.structs, len(named), text)
     return ffi.string(text).decode()
