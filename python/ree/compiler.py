@@ -58,7 +58,7 @@ class CompiledGraph:
 
     stages    list of ree.Stage: the captured graph, the ONNX graph after each pass of the compiler and, once it
               has run, the program and its memory plan, for each set of shapes
-    kernels   those of its programs"""
+    kernels   the kernels that these programs launch"""
 
     def __init__(self, graph_module, device, kind="graph"):
         self.kind = kind

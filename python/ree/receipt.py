@@ -62,7 +62,24 @@ OUTCOMES = {lib.REE_VERIFY_AGREES: "agrees", lib.REE_VERIFY_DIFFERS: "differs",
              lib.REE_VERIFY_NOT_CHECKED: "not checked"}
 
 
-class Receipt:
+class ReceiptOwner:
+    """Base class of receipts: owns an object of C."""
+
+    _destroy: Any  # the function of C that releases it
+
+    def _take(self, out):
+        self._handle = ffi.gc(out[0], self._destroy)
+        self._use = UseLock("the receipt")
+
+    @classmethod
+    def _made(cls, out):
+        """The receipt that the library wrote to `out`."""
+        receipt = cls.__new__(cls)
+        receipt._take(out)
+        return receipt
+
+
+class Receipt(ReceiptOwner):
     """A receipt. source: the path of a receipt's file, or its bytes.
 
         receipt = session.receipt(inputs, outputs)           # or generator.generate(..., receipt=True)
@@ -75,6 +92,8 @@ class Receipt:
     Raises InvalidError if the file is not a receipt. Its hashes are not compared: `validate` does that, and
     `verify`."""
 
+    _destroy = lib.ree_receipt_destroy
+
     def __init__(self, source: Union[Path, bytes, bytearray, memoryview]):
         out, err = ffi.new("struct ree_receipt **"), ffi.new("struct ree_error *")
         content = bytes(source) if isinstance(source, (bytes, bytearray, memoryview)) else None
@@ -86,17 +105,6 @@ class Receipt:
         check(status, err)
         if content is None:
             check(lib.ree_receipt_load_salt(self._handle, ffi.NULL, err), err)
-
-    def _take(self, out):
-        self._handle = ffi.gc(out[0], lib.ree_receipt_destroy)
-        self._use = UseLock("the receipt")
-
-    @classmethod
-    def _made(cls, out):
-        """The receipt that the library wrote to `out`."""
-        receipt = cls.__new__(cls)
-        receipt._take(out)
-        return receipt
 
     @property
     def json(self) -> str:

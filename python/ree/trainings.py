@@ -6,10 +6,10 @@ from ree._ree import ffi, lib
 from ree.annotations import Path, ProgressFunction, Value, Values
 from ree.device import Device
 from ree.errors import c_path, c_text, check, text_of
-from ree.locks import UseLock, refuse_threads
+from ree.locks import refuse_threads
 from ree.model import Model
 from ree.progress import Progress
-from ree.receipt import VERIFIED, Check, Finding, OUTCOMES, public_key_of
+from ree.receipt import OUTCOMES, VERIFIED, Check, Finding, ReceiptOwner, public_key_of
 from ree.tensors import AnyPort, Inputs, output
 from ree.users import DeviceUser
 
@@ -188,13 +188,15 @@ class TrainingVerification(NamedTuple):
         return self.verdict == VERIFIED
 
 
-class TrainingReceipt:
+class TrainingReceipt(ReceiptOwner):
     """A receipt of a training. source: the path of its file, or its bytes.
 
         receipt = ree.TrainingReceipt("training.json")
         print(receipt.verify("step.onnx", "samples.npz", device="vulkan").verdict)
 
     Raises InvalidError if it is not one, or if its hash is not that of its contents."""
+
+    _destroy = lib.ree_training_receipt_destroy
 
     def __init__(self, source: Union[Path, bytes, bytearray, memoryview]):
         out, err = ffi.new("struct ree_training_receipt **"), ffi.new("struct ree_error *")
@@ -205,17 +207,6 @@ class TrainingReceipt:
             status = lib.ree_training_receipt_load(c_path(source), out, err)
         self._take(out)
         check(status, err)
-
-    def _take(self, out):
-        self._handle = ffi.gc(out[0], lib.ree_training_receipt_destroy)
-        self._use = UseLock("the receipt")
-
-    @classmethod
-    def _made(cls, out):
-        """The receipt that the library wrote to `out`."""
-        receipt = cls.__new__(cls)
-        receipt._take(out)
-        return receipt
 
     @property
     def fields(self) -> Dict[str, Any]:
@@ -282,7 +273,7 @@ class TrainingReceipt:
 
         step, data    as for ree.Training
         device        a ree.Device, or the spec of one that is opened for this
-        checkpoint    start from this file, whose states must be those of one of the receipt's points
+        checkpoint    start from this file; the receipt must have its states as a point
         n_steps       repeat at most so many, up to one of the receipt's points; 0: all
         public_key    the key with which it must be signed: 64 hexadecimal digits, or a file
         trace         compute the trace again, compare it, and write it to this path

@@ -26,7 +26,7 @@ def run(*arguments, code=0):
 
 
 def as_ree_run(folder, name, samples, n):
-    """All results equal those of ree-run."""
+    """Losses, states, checkpoint and receipt are those of ree-run."""
     step, data = STEPS / f"{name}.onnx", folder / f"{name}.npz"
     steps.npz(data, samples(n))
     seeded = ["--seed", 2 ** 63 + 7]

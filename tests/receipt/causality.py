@@ -664,11 +664,8 @@ def infinite_values(folder):
     check(found["result"] == "verified" and "NaN" in found.get("token_by_token", ""), f"{found}")
 
 
-def slack(folder):
-    """Metadata says that sequences of different lengths may share a batch, so caches have unused positions. After one
-    pass they hold infinite values of later tokens; token by token, the same text must still verify."""
-    m = Model(17)
-    with_cache(m)
+def weigh_by_position(m):
+    """Infinite values in the cache, and equal weights of the keys up to each query's position."""
     m.inputs.append(onnx.port("position_ids", onnx.INT64, ["batch", "sequence"]))
     m.const("huge", [3e38], [])
     m.op("Mul", ["row", "huge"], "large")
@@ -683,6 +680,14 @@ def slack(folder):
     m.const("never", [-INF], [])
     m.op("Where", ["sees", "always", "never"], "masked")
     m.op("Softmax", ["masked"], "weights", axis=-1)
+
+
+def slack(folder):
+    """Metadata says that sequences of different lengths may share a batch, so caches have unused positions. After one
+    pass they hold infinite values of later tokens; token by token, the same text must still verify."""
+    m = Model(17)
+    with_cache(m)
+    weigh_by_position(m)
     m.op("Squeeze", ["present.0.key", "n1"], "values")
     m.op("MatMul", ["weights", "values"], "sum")
     m.const("unit", [1.0], [])
@@ -700,20 +705,7 @@ def infinite_in_prompt(folder):
     generated like that must verify."""
     m = Model(17)
     with_cache(m, "key", "value")
-    m.inputs.append(onnx.port("position_ids", onnx.INT64, ["batch", "sequence"]))
-    m.const("huge", [3e38], [])
-    m.op("Mul", ["row", "huge"], "large")
-    m.op("Mul", ["large", "huge"], "infinite")
-    m.op("Concat", ["past_key_values.0.key", "infinite"], "present.0.key", axis=2)
-    m.op("Shape", ["present.0.key"], "present_shape")
-    m.op("Gather", ["present_shape", "s2"], "total", axis=0)
-    m.op("Range", ["s0", "total", "s1"], "keys")
-    m.op("Unsqueeze", ["position_ids", "last"], "queries")
-    m.op("LessOrEqual", ["keys", "queries"], "sees")
-    m.const("always", [0.0], [])
-    m.const("never", [-INF], [])
-    m.op("Where", ["sees", "always", "never"], "masked")
-    m.op("Softmax", ["masked"], "weights", axis=-1)
+    weigh_by_position(m)
     m.op("MatMul", ["weights", "present.0.key"], "sum")
     m.const("unit", [1.0], [])
     m.op("Min", ["sum", "unit"], "first")

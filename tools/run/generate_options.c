@@ -140,7 +140,8 @@ static const struct cli_option_row rows[] = {
     {.kind = ROW_GROUP, .group = &cli_stages_group, .at = AT(stages)},
     {.name = "--prefill-chunk", .value = "N", .kind = ROW_NUMBER,
      .at = AT(chunk), .min = 1, .max = REE_MAX_PREFILL_CHUNK,
-     .help = "maximum number of prompt tokens in one run (default 512)"},
+     .help = "maximum number of prompt tokens in one run (default 512). Always 512 for a model that "
+             "has a cache and is not proved to be causal"},
     {.name = "--batch-size", .value = "N", .kind = ROW_NUMBER,
      .at = AT(batch), .min = 1, .max = 4096,
      .help = "maximum number of prompts in one run (default 16)"},
