@@ -10,6 +10,7 @@
 //     ree/receipt.h   receipts, verification             ree/file.h      whole files
 //     ree/train.h     trainings, their receipts          ree/perplexity.h  how well a model
 //     predicts
+//     ree/device_tensor.h  tensors in a device's memory
 //
 // ree.h does not include three headers that few programs need: ree/bench.h (benchmarks),
 // ree/ranks.h (several processes) and ree/testing.h (planted faults, for tests).

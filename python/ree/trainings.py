@@ -110,9 +110,9 @@ class Training(DeviceUser):
     def states(self) -> Dict[str, Value]:
         """The parameters and what the optimizer keeps, by name: copies, as Session.run returns outputs."""
         def copies(handle):
-            found = ffi.new("struct ree_tensor **")
-            n = lib.ree_training_states(handle, found)
-            return {text_of(found[0][i].name): _copy(found[0][i]) for i in range(n)}
+            found, n = ffi.new("struct ree_tensor **"), ffi.new("size_t *")
+            self._check(lib.ree_training_states(handle, found, n, self._err))
+            return {text_of(found[0][i].name): _copy(found[0][i]) for i in range(n[0])}
         return self._call(copies)
 
     @property

@@ -78,7 +78,7 @@ static enum ree_status run_stage(struct ree_pipeline *p, size_t number, size_t s
         struct ree_session *session = ree_pipeline_hold(p, number, slot);
         status = gather(stage, session, ordered, in, run_inputs, err);
         if (status == REE_OK) status = ree_pipeline_load(p, number, err);
-        if (status == REE_OK) status = ree_session_run_ordered(session, run_inputs, made, err);
+        if (status == REE_OK) status = ree_session_run_ordered(session, run_inputs, NULL, made, err);
         ree_pipeline_unload(p, number);
         ree_pipeline_release(p, number);
     }
@@ -101,7 +101,7 @@ enum ree_status ree_pipeline_run_stage(struct ree_pipeline *p, size_t number, si
                           p->n_stages);
     } else if (!p->divided) {
         struct ree_session *session = ree_pipeline_hold(p, 0, slot);
-        status = ree_session_run_ordered(session, ordered, outputs, err);
+        status = ree_session_run_ordered(session, ordered, NULL, outputs, err);
         ree_pipeline_release(p, 0);
     } else {
         status = run_stage(p, number, slot, ordered, in, out, outputs, err);
@@ -135,7 +135,7 @@ enum ree_status ree_pipeline_match(struct ree_pipeline *p, size_t slot,
     }
     memset(ordered, 0, p->model->n_inputs * sizeof *ordered);
     enum ree_status status =
-        ree_inputs_match(p->model, kv_caches, p->n_kv_caches, inputs, n_inputs, ordered, err);
+        ree_inputs_match(p->model, kv_caches, p->n_kv_caches, NULL, inputs, n_inputs, ordered, err);
     ree_free(kv_caches);
     return status;
 }

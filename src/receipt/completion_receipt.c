@@ -85,7 +85,7 @@ static enum ree_status check_inputs(const struct ree_model *model, const struct 
                                     size_t n_inputs, struct ree_error *err) {
     struct ree_tensor *ordered = ree_alloc_zeroed(model->n_inputs + 1, sizeof *ordered);
     if (!ordered) return ree_no_memory(err);
-    enum ree_status status = ree_inputs_match(model, NULL, 0, inputs, n_inputs, ordered, err);
+    enum ree_status status = ree_inputs_match(model, NULL, 0, NULL, inputs, n_inputs, ordered, err);
     ree_free(ordered);
     return status;
 }

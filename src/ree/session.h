@@ -2,7 +2,7 @@
 #ifndef REE_SESSION_H
 #define REE_SESSION_H
 
-#include "device.h"
+#include "device_tensor.h"
 #include "model.h"
 
 #ifdef __cplusplus
@@ -45,6 +45,23 @@ REE_API void ree_session_destroy(struct ree_session *session);
 REE_API enum ree_status ree_session_run(struct ree_session *session,
                                         const struct ree_tensor *inputs, size_t n_inputs,
                                         struct ree_tensor *outputs, struct ree_error *err);
+
+// A device tensor for an input or an output of a model.
+struct ree_named_device_tensor {
+    const char *name;
+    struct ree_device_tensor *tensor; // of the session's device
+};
+// Like ree_session_run, but some inputs are device tensors, which the run only reads, and device
+// tensors receive some outputs; the entries of `outputs` for these are zeroed. All other inputs are
+// in `inputs`. A device tensor that receives an output must have its type and shape, and must not
+// be another tensor of the same run; after a failure its contents are undefined. Also fails with
+// REE_INVALID for a tensor of another device, and with REE_UNSUPPORTED while the session is
+// recorded. A run whose shapes depend on the contents of a device tensor binds the model each time.
+REE_API enum ree_status ree_session_run_on_device(
+    struct ree_session *session, const struct ree_tensor *inputs, size_t n_inputs,
+    const struct ree_named_device_tensor *device_inputs, size_t n_device_inputs,
+    const struct ree_named_device_tensor *device_outputs, size_t n_device_outputs,
+    struct ree_tensor *outputs, struct ree_error *err);
 
 // Binds the model to the inputs' shapes, so that the next run with these shapes does not bind it
 // again. Runs only the dispatches that shapes depend on.

@@ -79,12 +79,14 @@ struct ree_training_info {
                               // epoch are not used
 };
 REE_API struct ree_training_info ree_training_info(const struct ree_training *training);
-// Returns the number of states; *out_states has their present values under their names, in the
-// order of the model's inputs. Borrowed and valid until the next step, load or destroy.
-REE_API size_t ree_training_states(const struct ree_training *training,
-                                   const struct ree_tensor **out_states);
+// *out_states receives the present values of the states under their names, in the order of the
+// model's inputs, and *out_n their number. They are copied from the device if they have changed.
+// Borrowed and valid until the next step, load or destroy.
+REE_API enum ree_status ree_training_states(struct ree_training *training,
+                                            const struct ree_tensor **out_states, size_t *out_n,
+                                            struct ree_error *err);
 // Computes the root over all states (NUMERICS.md, "Trainings"), as 64 hexadecimal digits and a NUL.
-REE_API enum ree_status ree_training_sha256(const struct ree_training *training, char hex[65],
+REE_API enum ree_status ree_training_sha256(struct ree_training *training, char hex[65],
                                             struct ree_error *err);
 
 // Makes one step. *out_loss receives the loss of this step; it may be NULL. After a failure the

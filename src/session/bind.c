@@ -5,6 +5,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/progress.h"
+#include "session/device_tensor.h"
 #include "session/memory_plan.h"
 #include "session/kv_cache.h"
 #include "session/session_internal.h"
@@ -146,15 +147,22 @@ static uint32_t add_slot(struct slot_table *table, enum ree_slot_kind kind, uint
     return table->n++;
 }
 
-static struct ree_device_buffer *
-slot_buffer(const struct ree_bind *b, const struct ree_segment *seg, const struct ree_slot *slot) {
+// The buffer of a slot. run_inputs may be NULL if the slot is a constant.
+static struct ree_device_buffer *slot_buffer(const struct ree_bind *b,
+                                             const struct ree_segment *seg,
+                                             const struct ree_slot *slot,
+                                             const struct ree_run_inputs *run_inputs) {
     switch (slot->kind) {
     case REE_SLOT_ARENA: return seg->results ? seg->results : b->session->arena;
     case REE_SLOT_CONSTANT: return b->session->constants[slot->index];
-    case REE_SLOT_INPUT: return b->session->inputs[slot->index];
+    case REE_SLOT_INPUT:
+        if (run_inputs->on_device && run_inputs->on_device[slot->index])
+            return run_inputs->on_device[slot->index]->buffer;
+        return b->session->inputs[slot->index];
     case REE_SLOT_LITERALS: return seg->literals;
     case REE_SLOT_SEGMENT: return b->segments[slot->index].results;
     case REE_SLOT_KV_CACHE: return b->session->kv_caches[slot->index].buffer;
+    case REE_SLOT_OUTPUT: return run_inputs->outputs[slot->index]->buffer;
     }
     return NULL;
 }
@@ -219,6 +227,7 @@ static enum ree_status resolve_operands(struct ree_bind *b, struct slot_table *t
                 case REE_STORAGE_KV_CACHE:
                     slot = add_slot(table, REE_SLOT_KV_CACHE, s->kv_cache->index);
                     break;
+                case REE_STORAGE_OUTPUT: slot = add_slot(table, REE_SLOT_OUTPUT, s->output); break;
                 }
                 table->of_storage[id] = slot + 1;
             }
@@ -293,7 +302,7 @@ static enum ree_status make_program(struct ree_bind *b, struct ree_segment *seg,
     for (uint32_t i = 0; i < seg->n_slots; i++)
         if (seg->slots[i].kind == REE_SLOT_CONSTANT ||
             (seg->slots[i].kind == REE_SLOT_LITERALS && !limited))
-            constants[i] = slot_buffer(b, seg, &seg->slots[i]);
+            constants[i] = slot_buffer(b, seg, &seg->slots[i], NULL);
     const uint64_t capacity = ree_session_copies_capacity(s, b->arena_size);
     uint64_t left = capacity;
     enum ree_status status = s->device->vtable->program_create(
@@ -411,10 +420,11 @@ static enum ree_status run_segment(struct ree_bind *b, struct ree_segment *seg,
     if (!buffers) return ree_no_memory(err);
     enum ree_status status = REE_OK;
     for (uint32_t i = 0; i < seg->n_slots && status == REE_OK; i++) {
-        if (seg->slots[i].kind == REE_SLOT_INPUT)
-            status =
-                bind_input(s, seg->slots[i].index, &run_inputs->tensors[seg->slots[i].index], err);
-        buffers[i] = slot_buffer(b, seg, &seg->slots[i]);
+        uint32_t index = seg->slots[i].index;
+        bool is_host_input = seg->slots[i].kind == REE_SLOT_INPUT &&
+                             !(run_inputs->on_device && run_inputs->on_device[index]);
+        if (is_host_input) status = bind_input(s, index, &run_inputs->tensors[index], err);
+        buffers[i] = slot_buffer(b, seg, &seg->slots[i], run_inputs);
     }
     const struct ree_program_run options = {.measures = s->measure,
                                             .progress = s->options.progress};
@@ -441,7 +451,11 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
     if (!copy) return ree_no_memory(lower->err);
     if (storage->kind == REE_STORAGE_INPUT) {
         uint32_t i = storage->input;
-        if (storage->nbytes) memcpy(copy, b->run_inputs->tensors[i].data, storage->nbytes);
+        if (b->run_inputs->on_device && b->run_inputs->on_device[i])
+            REE_TRY(ree_device_tensor_copy(b->run_inputs->on_device[i], copy, storage->nbytes,
+                                           lower->err));
+        else if (storage->nbytes)
+            memcpy(copy, b->run_inputs->tensors[i].data, storage->nbytes);
         b->consulted[i] = storage->host = copy;
         return REE_OK;
     }
@@ -458,6 +472,27 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
                                                     b->offsets[storage->id], copy, storage->nbytes,
                                                     lower->err));
     storage->host = copy;
+    return REE_OK;
+}
+
+// Makes output `index`, the dense tensor *inout, the contents of the device tensor that receives
+// it. The dispatch that computes the output then writes there, unless others also use its storage.
+static enum ree_status place_on_device(struct ree_bind *b, size_t index, struct ree_view **inout,
+                                       struct ree_error *err) {
+    (void)err; // b->lower.err is the same pointer
+    struct ree_view *t = *inout;
+    struct ree_storage *s = t->storage;
+    uint64_t nbytes = (uint64_t)ree_view_count(t) * ree_dtype_size(t->dtype);
+    bool is_earlier = s->id < b->offsets_capacity && b->segment_of[s->id];
+    if (s->kind != REE_STORAGE_TEMP || s->host || is_earlier || t->offset || s->nbytes != nbytes) {
+        REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, inout));
+        s = (*inout)->storage;
+        s->kind = REE_STORAGE_OUTPUT;
+        s->device_written = true; // the host must not write it while binding
+        REE_TRY(ree_lower_copy_into(&b->lower, t, *inout));
+    }
+    s->kind = REE_STORAGE_OUTPUT;
+    s->output = (uint32_t)index;
     return REE_OK;
 }
 
@@ -487,6 +522,7 @@ static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err)
                 t = b->outputs[i];
             }
             REE_TRY(ree_lower_dense(&b->lower, t, &b->outputs[i]));
+            if (b->on_device[i]) REE_TRY(place_on_device(b, i, &b->outputs[i], err));
             b->results[b->n_results++] = b->outputs[i];
             continue;
         }
@@ -609,7 +645,7 @@ enum ree_status ree_bind_run(struct ree_bind *b, const struct ree_run_inputs *ru
     memset(outputs, 0, n * sizeof *outputs);
     enum ree_status status = REE_OK;
     for (size_t i = 0; i < n && status == REE_OK; i++) {
-        if (ree_session_kv_cache_of_output(s, i) >= 0) continue;
+        if (ree_session_kv_cache_of_output(s, i) >= 0 || b->on_device[i]) continue;
         status = ree_bind_output(b, b->outputs[i], s->model->outputs[i].name, run_inputs,
                                  &outputs[i], err);
     }

@@ -33,6 +33,10 @@ static void append_slot(const struct ree_bind *b, const struct ree_slot *slot,
     case REE_SLOT_LITERALS: ree_strbuf_printf(out, "constants computed while binding"); return;
     case REE_SLOT_SEGMENT: ree_strbuf_printf(out, "results of segment %u", slot->index + 1); return;
     case REE_SLOT_KV_CACHE: ree_strbuf_printf(out, "kv cache %u", slot->index); return;
+    case REE_SLOT_OUTPUT:
+        ree_strbuf_printf(out, "device tensor of output '%s'",
+                          b->session->model->outputs[slot->index].name);
+        return;
     }
 }
 

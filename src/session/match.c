@@ -6,6 +6,7 @@
 #include "base/dtype.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "session/device_tensor.h"
 #include "session/session_internal.h"
 
 // Appends, for example, "'x' float32[batch,3,224,224]".
@@ -92,17 +93,15 @@ enum ree_status ree_input_check_any(const char *name, const struct ree_tensor *t
     return check_elements(name, t, err);
 }
 
-static enum ree_status check_tensor(const struct ree_model *m, const struct ree_port *port,
-                                    const struct ree_tensor *t, struct ree_error *err) {
+static enum ree_status check_type(const struct ree_model *m, const struct ree_port *port,
+                                  const struct ree_tensor *t, struct ree_error *err) {
     char text[160], message[512];
-    REE_TRY(check_bytes(port->name, t, err));
     tensor_text(t, text, sizeof text);
     if (t->dtype != port->dtype) {
         snprintf(message, sizeof message, "input '%s' is %s, expected %s", port->name, text,
                  ree_dtype_name(port->dtype));
         return refuse_inputs(m, err, message);
     }
-    REE_TRY(check_elements(port->name, t, err));
     bool fits = !port->has_shape || t->rank == port->rank;
     for (uint32_t i = 0; fits && port->has_shape && i < t->rank; i++)
         fits = port->dims[i] < 0 || port->dims[i] == t->dims[i];
@@ -110,6 +109,13 @@ static enum ree_status check_tensor(const struct ree_model *m, const struct ree_
     snprintf(message, sizeof message, "input '%s' is %s, which does not match its declared shape",
              port->name, text);
     return refuse_inputs(m, err, message);
+}
+
+static enum ree_status check_tensor(const struct ree_model *m, const struct ree_port *port,
+                                    const struct ree_tensor *t, struct ree_error *err) {
+    REE_TRY(check_bytes(port->name, t, err));
+    REE_TRY(check_type(m, port, t, err));
+    return check_elements(port->name, t, err);
 }
 
 static enum ree_status check_input(const struct ree_model *m, const struct ree_port *port,
@@ -213,8 +219,28 @@ static ptrdiff_t *map_kv_caches(const struct ree_kv_cache *kv_caches, size_t n_k
     return map;
 }
 
+// Enters type and shape of a device tensor, whose contents were checked when they were written.
+static enum ree_status enter_device_tensor(const struct ree_model *m, size_t i,
+                                           const struct ree_device_tensor *tensor,
+                                           struct ree_tensor *ordered, struct ree_error *err) {
+    char message[512];
+    const struct ree_port *port = &m->inputs[i];
+    if (ordered[i].name) {
+        snprintf(message, sizeof message, "input '%s' is given more than once", port->name);
+        return refuse_inputs(m, err, message);
+    }
+    if (port->kind != REE_TENSOR) {
+        snprintf(message, sizeof message, "input '%s' cannot be a device tensor", port->name);
+        return refuse_inputs(m, err, message);
+    }
+    ordered[i] = tensor->type;
+    ordered[i].name = (char *)(uintptr_t)port->name; // only read
+    return check_type(m, port, &tensor->type, err);
+}
+
 static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *kv_cache_of,
                                     const struct ree_kv_cache *kv_caches,
+                                    struct ree_device_tensor *const *on_device,
                                     const struct ree_tensor *inputs, size_t n_inputs,
                                     struct ree_tensor *ordered, struct ree_error *err) {
     char message[512];
@@ -246,6 +272,10 @@ static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *
             memcpy(ordered[i].dims, kv_caches[cache].dims, sizeof ordered[i].dims);
             continue;
         }
+        if (on_device && on_device[i]) {
+            REE_TRY(enter_device_tensor(m, i, on_device[i], ordered, err));
+            continue;
+        }
         if (!ordered[i].name && m->inputs[i].optional) {
             const struct ree_value *value = m->input_values[i];
             ordered[i].name = (char *)(uintptr_t)value->name; // only read
@@ -271,13 +301,13 @@ static enum ree_status order_inputs(const struct ree_model *m, const ptrdiff_t *
 }
 
 enum ree_status ree_inputs_match(const struct ree_model *m, const struct ree_kv_cache *kv_caches,
-                                 size_t n_kv_caches, const struct ree_tensor *inputs,
-                                 size_t n_inputs, struct ree_tensor *ordered,
-                                 struct ree_error *err) {
+                                 size_t n_kv_caches, struct ree_device_tensor *const *on_device,
+                                 const struct ree_tensor *inputs, size_t n_inputs,
+                                 struct ree_tensor *ordered, struct ree_error *err) {
     ptrdiff_t *kv_cache_of = map_kv_caches(kv_caches, n_kv_caches, m->n_inputs);
     if (!kv_cache_of) return ree_no_memory(err);
     enum ree_status status =
-        order_inputs(m, kv_cache_of, kv_caches, inputs, n_inputs, ordered, err);
+        order_inputs(m, kv_cache_of, kv_caches, on_device, inputs, n_inputs, ordered, err);
     ree_free(kv_cache_of);
     return status;
 }

@@ -45,7 +45,8 @@ static enum ree_status describe_ports(struct ree_model *model, struct ree_error 
     }
     for (size_t i = 0; i < graph->n_outputs; i++)
         describe_port(&model->outputs[model->n_outputs++], graph->outputs[i]);
-    if (!ree_name_index_init(&model->input_names, model->n_inputs, name_of_port, model->inputs))
+    if (!ree_name_index_init(&model->input_names, model->n_inputs, name_of_port, model->inputs) ||
+        !ree_name_index_init(&model->output_names, model->n_outputs, name_of_port, model->outputs))
         return ree_no_memory(err);
     return REE_OK;
 }
@@ -331,6 +332,7 @@ enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, co
     if (!*out_done) return REE_OK;
     model->selects_rows = true;
     ree_name_index_finish(&model->input_names);
+    ree_name_index_finish(&model->output_names);
     ree_free(model->inputs);
     ree_free(model->input_values);
     ree_free(model->outputs);
@@ -358,6 +360,7 @@ void ree_model_destroy(struct ree_model *model) {
     ree_free(model->input_values);
     ree_free(model->outputs);
     ree_name_index_finish(&model->input_names);
+    ree_name_index_finish(&model->output_names);
     ree_free(model->op_counts);
     ree_free(model->notes);
     ree_free(model);

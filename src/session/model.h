@@ -6,6 +6,8 @@
 #include "graph/ir/identity.h"
 #include "graph/ir/ir.h"
 
+struct ree_device_tensor;
+
 struct ree_model {
     struct ree_graph *graph;
     const struct ree_graph *files; // graph that owns the mapped files that `graph` reads
@@ -20,6 +22,7 @@ struct ree_model {
     struct ree_name_index input_names;     // index of the inputs by name
     size_t n_outputs;
     struct ree_port *outputs;
+    struct ree_name_index output_names; // index of the outputs by name
     size_t n_op_counts;
     struct ree_op_count *op_counts;
     uint32_t n_values; // number of values in the graph and its subgraphs
@@ -63,6 +66,11 @@ struct ree_run_inputs {
     const struct ree_tensor *values;
     size_t n_tensors;
     const struct ree_tensor *tensors;
+    // Device tensors. on_device[k]: has the contents of tensors[k], whose `data` is NULL.
+    // outputs[i]: receives output i of the model. NULL entries: none. Both arrays are NULL if the
+    // run has no device tensors.
+    struct ree_device_tensor **on_device;
+    struct ree_device_tensor *const *outputs;
 };
 
 // Infers the types and shapes of the graph's values as far as the declared inputs determine them,

@@ -122,9 +122,33 @@ static size_t n_tensors_in(const struct ree_tensor *t) {
     return t->kind == REE_TENSOR ? 1 : t->kind == REE_SEQUENCE ? t->n_items : 0;
 }
 
+// Lists the device tensors of the inputs in the order of run_inputs->tensors.
+static enum ree_status collect_device_tensors(struct ree_session *s,
+                                              const struct ree_device_tensors *on_device,
+                                              struct ree_run_inputs *run_inputs,
+                                              struct ree_error *err) {
+    struct ree_device_tensor **next =
+        ree_alloc_zeroed(run_inputs->n_tensors + 1, sizeof(struct ree_device_tensor *));
+    if (!next) return ree_no_memory(err);
+    run_inputs->on_device = next;
+    run_inputs->outputs = on_device->outputs;
+    for (size_t i = 0; i < s->model->n_inputs; i++) {
+        if (on_device->inputs[i]) *next = on_device->inputs[i];
+        next += n_tensors_in(&run_inputs->values[i]);
+    }
+    return REE_OK;
+}
+
+static void release_tensors(struct ree_run_inputs *run_inputs) {
+    ree_free((struct ree_tensor *)(uintptr_t)run_inputs->tensors);
+    ree_free(run_inputs->on_device);
+}
+
 // Collects shallow copies of the tensors among the inputs and within sequences, and reserves
-// entries for their buffers in s->inputs. The caller releases run_inputs->tensors, also on failure.
+// entries for their buffers in s->inputs. The caller calls release_tensors, also on failure.
+// `on_device` may be NULL.
 static enum ree_status collect_tensors(struct ree_session *s, const struct ree_tensor *ordered,
+                                       const struct ree_device_tensors *on_device,
                                        struct ree_run_inputs *run_inputs, struct ree_error *err) {
     size_t n = 0, n_inputs = s->model->n_inputs;
     for (size_t i = 0; i < n_inputs; i++)
@@ -132,7 +156,8 @@ static enum ree_status collect_tensors(struct ree_session *s, const struct ree_t
     if (s->pages) n += REE_PAGE_TENSORS;
     struct ree_tensor *tensors = ree_alloc_zeroed(n + 1, sizeof *tensors);
     if (!tensors) return ree_no_memory(err);
-    *run_inputs = (struct ree_run_inputs){ordered, n, tensors};
+    *run_inputs = (struct ree_run_inputs){.values = ordered, .n_tensors = n, .tensors = tensors};
+    if (on_device) REE_TRY(collect_device_tensors(s, on_device, run_inputs, err));
     for (size_t i = 0; i < n_inputs; i++) {
         const struct ree_tensor *from =
             ordered[i].kind == REE_TENSOR ? &ordered[i] : ordered[i].items;
@@ -165,9 +190,9 @@ enum ree_status ree_session_run(struct ree_session *s, const struct ree_tensor *
     memset(outputs, 0, s->model->n_outputs * sizeof *outputs);
     struct ree_tensor *ordered = ree_alloc_zeroed(s->model->n_inputs + 1, sizeof *ordered);
     if (!ordered) return ree_no_memory(err);
-    enum ree_status status =
-        ree_inputs_match(s->model, s->kv_caches, s->n_kv_caches, inputs, n_inputs, ordered, err);
-    if (status == REE_OK) status = ree_session_run_ordered(s, ordered, outputs, err);
+    enum ree_status status = ree_inputs_match(s->model, s->kv_caches, s->n_kv_caches, NULL, inputs,
+                                              n_inputs, ordered, err);
+    if (status == REE_OK) status = ree_session_run_ordered(s, ordered, NULL, outputs, err);
     ree_free(ordered);
     return status;
 }
@@ -180,11 +205,11 @@ enum ree_status ree_session_bind(struct ree_session *s, const struct ree_tensor 
     struct ree_tensor *ordered = ree_alloc_zeroed(s->model->n_inputs + 1, sizeof *ordered);
     if (!ordered) return ree_no_memory(err);
     struct ree_run_inputs run_inputs = {0};
-    enum ree_status status =
-        ree_inputs_match(s->model, s->kv_caches, s->n_kv_caches, inputs, n_inputs, ordered, err);
-    if (status == REE_OK) status = collect_tensors(s, ordered, &run_inputs, err);
+    enum ree_status status = ree_inputs_match(s->model, s->kv_caches, s->n_kv_caches, NULL, inputs,
+                                              n_inputs, ordered, err);
+    if (status == REE_OK) status = collect_tensors(s, ordered, NULL, &run_inputs, err);
     if (status == REE_OK) status = find_bind(s, &run_inputs, err);
-    ree_free((struct ree_tensor *)(uintptr_t)run_inputs.tensors);
+    release_tensors(&run_inputs);
     ree_free(ordered);
     return status;
 }
@@ -201,14 +226,16 @@ static enum ree_status check_files(struct ree_session *s, enum ree_status status
 }
 
 enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_tensor *ordered,
+                                        const struct ree_device_tensors *on_device,
                                         struct ree_tensor *outputs, struct ree_error *err) {
     struct ree_run_inputs run_inputs = {0};
     memset(outputs, 0, s->model->n_outputs * sizeof *outputs);
-    enum ree_status status = collect_tensors(s, ordered, &run_inputs, err);
+    enum ree_status status = collect_tensors(s, ordered, on_device, &run_inputs, err);
     double start = ree_clock();
     if (status == REE_OK && s->observer && s->observer->on_inputs)
         status = s->observer->on_inputs(s->observer->user, ordered, s->model->n_inputs, err);
     if (status == REE_OK) status = prepare(s, &run_inputs, err);
+    if (status == REE_OK) status = ree_bind_check_outputs(s->binds, &run_inputs, err);
     double bound = ree_clock();
     if (status == REE_OK) {
         struct ree_bind *b = s->binds;
@@ -226,7 +253,7 @@ enum ree_status ree_session_run_ordered(struct ree_session *s, const struct ree_
         s->stats.weight_bytes = s->weight_bytes;
     }
     status = check_files(s, status, outputs, err);
-    ree_free((struct ree_tensor *)(uintptr_t)run_inputs.tensors);
+    release_tensors(&run_inputs);
     if (s->has_fault && s->fault.run-- == 0) s->has_fault = false;
     return status;
 }

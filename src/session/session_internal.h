@@ -96,6 +96,7 @@ enum ree_slot_kind {
     REE_SLOT_LITERALS, // constants computed while binding
     REE_SLOT_SEGMENT,  // results of an earlier segment; index: the segment
     REE_SLOT_KV_CACHE, // a kv cache of the session; index: its index
+    REE_SLOT_OUTPUT,   // the device tensor that receives a model output; index: the output's index
 };
 
 struct ree_slot {
@@ -139,6 +140,7 @@ struct ree_bind {
     uint32_t *ranks;
     int64_t (*dims)[REE_MAX_RANK];
     const void **consulted;
+    bool *on_device;           // per model output: a device tensor receives it
     int64_t *capacities;       // per kv cache, in positions
     int64_t *filled_positions; // per kv cache: positions filled after the run
     uint64_t *offsets;         // per storage: offset in the device buffer that holds it, in bytes
@@ -178,19 +180,33 @@ struct ree_watched {
 
 // match.c: checks the caller's inputs and writes them to `ordered`, one for each input of the
 // model, in the model's order. Adds default values for missing inputs, and the shapes of kv caches.
-// The entries of `ordered` borrow their data.
+// The entries of `ordered` borrow their data. on_device[i], unless NULL, is the device tensor for
+// input i of the model; of it, `ordered` has type and shape. `on_device` may be NULL.
 enum ree_status ree_inputs_match(const struct ree_model *model,
                                  const struct ree_kv_cache *kv_caches, size_t n_kv_caches,
+                                 struct ree_device_tensor *const *on_device,
                                  const struct ree_tensor *inputs, size_t n_inputs,
                                  struct ree_tensor *ordered, struct ree_error *err);
 // Fails unless the tensor, or each tensor of the sequence, is well formed. An input that accepts
 // any type gets only this check.
 enum ree_status ree_input_check_any(const char *name, const struct ree_tensor *t,
                                     struct ree_error *err);
-// Like ree_session_run, for inputs that ree_inputs_match has checked and ordered.
+// The device tensors of a run: inputs[i] for input i of the model, outputs[i] receives output i;
+// NULL: none.
+struct ree_device_tensors {
+    struct ree_device_tensor **inputs, **outputs;
+};
+// Like ree_session_run, for inputs that ree_inputs_match has checked and ordered. `on_device` may
+// be NULL.
 enum ree_status ree_session_run_ordered(struct ree_session *session,
                                         const struct ree_tensor *ordered,
+                                        const struct ree_device_tensors *on_device,
                                         struct ree_tensor *outputs, struct ree_error *err);
+// run_on_device.c: fails unless the device tensors that receive outputs have their types and
+// shapes.
+enum ree_status ree_bind_check_outputs(const struct ree_bind *bind,
+                                       const struct ree_run_inputs *run_inputs,
+                                       struct ree_error *err);
 
 // memory_budget.c: ree_session_reserve_memory counts bytes before they are allocated. If they
 // exceed the budget, it fails with REE_NO_MEMORY and a message that names `what`.

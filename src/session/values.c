@@ -5,6 +5,7 @@
 
 #include "base/dtype.h"
 #include "base/memory.h"
+#include "session/device_tensor.h"
 #include "session/kv_cache.h"
 #include "session/session_internal.h"
 
@@ -50,6 +51,10 @@ static enum ree_status bind_sequence(struct ree_bind *b, const struct ree_tensor
     return ree_lower_sequence(&b->lower, sequence->dtype, n, items, out);
 }
 
+static bool is_on_device(const struct ree_run_inputs *run_inputs, size_t output) {
+    return run_inputs->outputs && run_inputs->outputs[output];
+}
+
 enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
     const struct ree_model *model = b->session->model;
     const struct ree_run_inputs *run_inputs = b->run_inputs;
@@ -65,7 +70,10 @@ enum ree_status ree_bind_inputs(struct ree_bind *b, struct ree_error *err) {
     b->capacities = ree_arena_alloc_array(&b->arena, n_kv_caches + 1, sizeof *b->capacities);
     b->filled_positions =
         ree_arena_alloc_array(&b->arena, n_kv_caches + 1, sizeof *b->filled_positions);
-    if (!b->capacities || !b->filled_positions) return ree_no_memory(err);
+    b->on_device = ree_arena_alloc_array(&b->arena, model->n_outputs + 1, sizeof *b->on_device);
+    if (!b->capacities || !b->filled_positions || !b->on_device) return ree_no_memory(err);
+    for (size_t i = 0; i < model->n_outputs; i++)
+        b->on_device[i] = is_on_device(run_inputs, i);
     for (size_t i = 0; i < n_kv_caches; i++)
         b->capacities[i] = b->session->kv_caches[i].capacity;
     // Initial values, which stay for kv caches that have no output in this model.
@@ -112,6 +120,8 @@ bool ree_bind_matches(const struct ree_bind *b, const struct ree_run_inputs *run
     if (b->n_tensors != run_inputs->n_tensors) return false;
     for (size_t i = 0; i < b->session->n_kv_caches; i++)
         if (b->capacities[i] != b->session->kv_caches[i].capacity) return false;
+    for (size_t i = 0; i < b->session->model->n_outputs; i++)
+        if (b->on_device[i] != is_on_device(run_inputs, i)) return false;
     for (size_t i = 0; i < b->session->model->n_inputs; i++)
         if (b->kinds[i] != run_inputs->values[i].kind ||
             (b->kinds[i] == REE_SEQUENCE && b->counts[i] != run_inputs->values[i].n_items))
@@ -122,6 +132,7 @@ bool ree_bind_matches(const struct ree_bind *b, const struct ree_run_inputs *run
         for (uint32_t d = 0; d < t->rank; d++)
             if (b->dims[k][d] != t->dims[d]) return false;
         if (!b->consulted[k] || !t->nbytes) continue;
+        if (!t->data) return false; // on the device
         if (t->dtype == REE_STRING ? !same_strings(b->consulted[k], t)
                                    : memcmp(b->consulted[k], t->data, t->nbytes) != 0)
             return false;
@@ -137,18 +148,25 @@ static enum ree_status read_bytes(struct ree_bind *b, const struct ree_view *t,
     struct ree_session *s = b->session;
     const struct ree_storage *storage = t->storage;
     uint64_t skip = (uint64_t)t->offset * ree_dtype_size(t->dtype);
+    const struct ree_device_vtable *v = s->device->vtable;
     if (storage->kind == REE_STORAGE_INPUT) {
-        memcpy(out, (const char *)run_inputs->tensors[storage->input].data + skip, nbytes);
+        uint32_t k = storage->input;
+        if (run_inputs->on_device && run_inputs->on_device[k])
+            return v->buffer_read(s->device, run_inputs->on_device[k]->buffer, skip, out, nbytes,
+                                  err);
+        memcpy(out, (const char *)run_inputs->tensors[k].data + skip, nbytes);
         return REE_OK;
     }
+    if (storage->kind == REE_STORAGE_OUTPUT)
+        return v->buffer_read(s->device, run_inputs->outputs[storage->output]->buffer, skip, out,
+                              nbytes, err);
     if (storage->host) {
         memcpy(out, (const char *)storage->host + skip, nbytes);
         return REE_OK;
     }
     uint32_t home = b->segment_of[storage->id];
     struct ree_device_buffer *buffer = home ? b->segments[home - 1].results : s->arena;
-    return s->device->vtable->buffer_read(s->device, buffer, b->offsets[storage->id] + skip, out,
-                                          nbytes, err);
+    return v->buffer_read(s->device, buffer, b->offsets[storage->id] + skip, out, nbytes, err);
 }
 
 static enum ree_status read_strings(struct ree_bind *b, const struct ree_view *t,

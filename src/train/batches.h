@@ -30,12 +30,4 @@ void ree_batches_fill(struct ree_batches *batches, uint64_t step, size_t i, stru
 // Hashes all samples (NUMERICS.md, "Trainings").
 void ree_batches_sha256(const struct ree_batches *batches, char hex[65]);
 
-// Fails with "WHAT 'name' is float32[3], expected float32[4]". A negative dimension is printed as
-// N.
-enum ree_status ree_wrong_type(const char *what, const char *name, const struct ree_tensor *tensor,
-                               enum ree_dtype dtype, uint32_t rank, const int64_t *dims,
-                               struct ree_error *err);
-bool ree_has_type(const struct ree_tensor *tensor, enum ree_dtype dtype, uint32_t rank,
-                  const int64_t *dims);
-
 #endif

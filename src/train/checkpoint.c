@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/float_env.h"
 #include "base/memory.h"
+#include "base/tensor_type.h"
 #include "graph/hf/safetensors.h"
 #include "receipt/receipt_fields.h"
 #include "session/model.h"
@@ -23,7 +24,7 @@ static const char *order_name(const struct ree_training *t) {
 }
 
 // Appends the JSON object that says what the states belong to.
-static enum ree_status describe(const struct ree_training *t, struct ree_strbuf *out,
+static enum ree_status describe(struct ree_training *t, struct ree_strbuf *out,
                                 struct ree_error *err) {
     char seed[24], states[65];
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)t->options.seed);
@@ -68,7 +69,7 @@ static enum ree_status add_state(cJSON *root, const struct ree_tensor *state, ui
 
 // Makes the file's beginning: the size of the header, and the header, padded with spaces to a
 // multiple of 8 bytes.
-static enum ree_status make_header(const struct ree_training *t, struct ree_strbuf *out,
+static enum ree_status make_header(struct ree_training *t, struct ree_strbuf *out,
                                    struct ree_error *err) {
     struct ree_strbuf text;
     uint64_t end = 0;
@@ -115,6 +116,7 @@ enum ree_status ree_training_save(struct ree_training *t, const char *path, stru
     struct ree_strbuf header;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
     REE_TRY(ree_training_hash(t, err));
+    REE_TRY(ree_device_states_read(&t->on_device, t->states, err));
     ree_strbuf_init(&header);
     enum ree_status status = make_header(t, &header, err);
     if (status != REE_OK && path) status = ree_fail_prefix(err, "%s", path);
@@ -256,6 +258,7 @@ void ree_training_set_states(struct ree_training *t, const struct ree_dataset *f
         if (t->states[i].nbytes)
             memcpy(t->states[i].data, ree_dataset_find(file, t->states[i].name)->data,
                    t->states[i].nbytes);
+    t->on_device.newer = REE_HOST_NEWER;
     t->n_steps = step;
 }
 

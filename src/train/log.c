@@ -37,6 +37,7 @@ enum ree_status ree_training_record(struct ree_training *t, uint64_t interval,
     if (t->log.interval)
         return ree_fail(err, REE_INVALID, "the training already records a receipt");
     REE_TRY(ree_training_hash(t, err));
+    REE_TRY(ree_device_states_read(&t->on_device, t->states, err));
     REE_TRY(ree_states_root(t->states, t->step.n_states, states, err));
     ree_chain_begin(t->n_steps, states, t->log.chain);
     set_point(&t->log.last, t->n_steps, states, t->log.chain);
@@ -50,6 +51,7 @@ enum ree_status ree_training_log_step(struct ree_training *t, const struct ree_t
     struct ree_training_log *log = &t->log;
     struct ree_training_point point;
     ree_digest states, chain, digest;
+    REE_TRY(ree_device_states_read(&t->on_device, t->states, err));
     REE_TRY(ree_states_root(t->states, t->step.n_states, states, err));
     memcpy(chain, log->chain, sizeof chain);
     ree_trace_tensor_digest(loss, digest);

@@ -15,6 +15,7 @@ static enum ree_status describe(struct ree_training *t, uint32_t n_ranks, struct
     ree_digest root;
     char states[65];
     REE_TRY(ree_training_hash(t, err));
+    REE_TRY(ree_device_states_read(&t->on_device, t->states, err));
     REE_TRY(ree_states_root(t->states, t->step.n_states, root, err));
     ree_hex(root, states);
     ree_strbuf_printf(out, "ree version\t%s\n", ree_version());

@@ -53,10 +53,8 @@ static enum ree_status find_inputs(struct ree_shared_step *s, struct ree_error *
     for (size_t i = 0; i < graph->n_inputs; i++) {
         s->input_of[i] = SIZE_MAX;
         for (size_t k = 0; k < t->n_inputs; k++) {
-            size_t state = k - t->step.n_data;
-            const char *name = k >= t->step.n_data && state < t->step.n_states
-                                   ? t->states[state].name
-                                   : t->inputs[k].name;
+            const char *name =
+                k < t->n_own_inputs ? t->inputs[k].name : t->states[k - t->n_own_inputs].name;
             if (strcmp(name, graph->inputs[i]->name) == 0) s->input_of[i] = k;
         }
     }

@@ -6,6 +6,7 @@
 #include "base/float_env.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/tensor_type.h"
 #include "session/model.h"
 #include "train/shared.h"
 
@@ -29,14 +30,13 @@ static enum ree_status init_states(struct ree_training *t, struct ree_error *err
     return REE_OK;
 }
 
-// Allocates the inputs of a run: batch, states, random.seed, random.step.
+// Allocates the inputs of a run, except the states.
 static enum ree_status init_inputs(struct ree_training *t, struct ree_error *err) {
     struct ree_tensor *next = t->inputs;
     for (size_t i = 0; i < t->step.n_data; i++, next++) {
         const struct ree_port *port = ree_model_input(t->model, t->step.data[i]);
         REE_TRY(ree_tensor_init(next, port->name, port->dtype, port->rank, port->dims, err));
     }
-    next += t->step.n_states; // borrowed from t->states in each run
     if (t->step.is_random) {
         const int64_t two = 2;
         const uint32_t seed[2] = {(uint32_t)t->options.seed, (uint32_t)(t->options.seed >> 32)};
@@ -52,7 +52,8 @@ static enum ree_status init(struct ree_training *t, struct ree_error *err) {
     // A seed without effect is 0, so that equal trainings have equal receipts.
     if (t->options.in_order && !t->step.is_random) t->options.seed = 0;
     size_t n_outputs = ree_model_n_outputs(t->model);
-    t->n_inputs = t->step.n_data + t->step.n_states + (t->step.is_random ? 2 : 0);
+    t->n_own_inputs = t->step.n_data + (t->step.is_random ? 2 : 0);
+    t->n_inputs = t->n_own_inputs + t->step.n_states;
     t->states = ree_alloc_zeroed(t->step.n_states, sizeof *t->states);
     t->inputs = ree_alloc_zeroed(t->n_inputs, sizeof *t->inputs);
     t->outputs = ree_alloc_zeroed(n_outputs, sizeof *t->outputs);
@@ -97,9 +98,9 @@ void ree_training_destroy(struct ree_training *t) {
     if (!t) return;
     ree_session_destroy(t->session);
     ree_shared_step_destroy(t->shared);
-    size_t first = t->step.n_data, last = first + t->step.n_states;
-    for (size_t i = 0; t->inputs && i < t->n_inputs; i++)
-        if (i < first || i >= last) ree_tensor_finish(&t->inputs[i]); // the states are borrowed
+    ree_device_states_finish(&t->on_device);
+    for (size_t i = 0; t->inputs && i < t->n_own_inputs; i++)
+        ree_tensor_finish(&t->inputs[i]);
     for (size_t i = 0; t->states && i < t->step.n_states; i++)
         ree_tensor_finish(&t->states[i]);
     ree_batches_finish(&t->batches);
@@ -119,19 +120,29 @@ struct ree_training_info ree_training_info(const struct ree_training *t) {
                                       .steps_per_epoch = b->n_samples / b->batch_size};
 }
 
-size_t ree_training_states(const struct ree_training *t, const struct ree_tensor **out) {
+enum ree_status ree_training_states(struct ree_training *t, const struct ree_tensor **out,
+                                    size_t *out_n, struct ree_error *err) {
+    REE_FLOAT_ENV_API();
+    *out = NULL;
+    *out_n = 0;
+    REE_TRY(ree_device_states_read(&t->on_device, t->states, err));
     *out = t->states;
-    return t->step.n_states;
+    *out_n = t->step.n_states;
+    return REE_OK;
 }
 
-// Fails unless the outputs of a run are a loss and values for the states.
-static enum ree_status check_outputs(const struct ree_training *t, struct ree_error *err) {
+static enum ree_status check_loss(const struct ree_training *t, struct ree_error *err) {
     const struct ree_tensor *loss = &t->outputs[t->step.loss];
     enum ree_dtype dtype = ree_model_output(t->model, t->step.loss)->dtype;
     // An output may have another shape than the model declares.
     if (!ree_has_type(loss, dtype, 0, NULL) && !ree_has_type(loss, dtype, 1, (const int64_t[]){1}))
         return ree_wrong_type("the loss", ree_model_output(t->model, t->step.loss)->name, loss,
                               dtype, 0, NULL, err);
+    return REE_OK;
+}
+
+// Fails unless the outputs of a run on the host have the types of the states.
+static enum ree_status check_next(const struct ree_training *t, struct ree_error *err) {
     for (size_t i = 0; i < t->step.n_states; i++) {
         const struct ree_tensor *state = &t->states[i];
         const struct ree_tensor *next = &t->outputs[t->step.states[i].output];
@@ -148,9 +159,31 @@ static void swap_data(struct ree_tensor *a, struct ree_tensor *b) {
     b->data = data;
 }
 
-static void exchange_states(struct ree_training *t) {
+// Makes the next values the present ones, or back.
+static void exchange_states(struct ree_training *t, bool on_device) {
+    if (on_device) {
+        ree_device_states_exchange(&t->on_device);
+        t->on_device.newer = REE_DEVICE_NEWER;
+        return;
+    }
     for (size_t i = 0; i < t->step.n_states; i++)
         swap_data(&t->states[i], &t->outputs[t->step.states[i].output]);
+    t->on_device.newer = REE_HOST_NEWER;
+}
+
+static enum ree_status run_on_device(struct ree_training *t, struct ree_error *err) {
+    REE_TRY(ree_device_states_write(&t->on_device, &t->step, t->model, t->device, t->states, err));
+    return ree_device_states_run(&t->on_device, t->session, t->inputs, t->n_own_inputs, t->outputs,
+                                 err);
+}
+
+// Runs the step with states in host memory, whose next values become outputs.
+static enum ree_status run_on_host(struct ree_training *t, struct ree_error *err) {
+    REE_TRY(ree_device_states_read(&t->on_device, t->states, err));
+    memcpy(t->inputs + t->n_own_inputs, t->states, t->step.n_states * sizeof *t->states);
+    if (!t->shared) return ree_session_run(t->session, t->inputs, t->n_inputs, t->outputs, err);
+    REE_TRY(ree_shared_step_begin(t, err));
+    return ree_shared_step_run(t->shared, t->outputs, err);
 }
 
 static enum ree_status make_step(struct ree_training *t, double *out_loss, struct ree_error *err) {
@@ -159,24 +192,20 @@ static enum ree_status make_step(struct ree_training *t, double *out_loss, struc
     REE_TRY(ree_training_log_check(t, err));
     for (size_t i = 0; i < t->step.n_data; i++)
         ree_batches_fill(&t->batches, t->n_steps, i, &t->inputs[i]);
-    struct ree_tensor *states = t->inputs + t->step.n_data;
-    memcpy(states, t->states, t->step.n_states * sizeof *states);
     if (t->step.is_random) {
         uint32_t counter = (uint32_t)t->n_steps;
-        memcpy(t->inputs[t->n_inputs - 1].data, &counter, sizeof counter);
+        memcpy(t->inputs[t->n_own_inputs - 1].data, &counter, sizeof counter);
     }
-    if (t->shared) {
-        REE_TRY(ree_shared_step_begin(t, err));
-        REE_TRY(ree_shared_step_run(t->shared, t->outputs, err));
-    } else {
-        REE_TRY(ree_session_run(t->session, t->inputs, t->n_inputs, t->outputs, err));
-    }
+    // Ranks exchange values, and a trace has them, so both need them on the host.
+    const bool on_device = !t->shared && !t->is_traced;
+    REE_TRY(on_device ? run_on_device(t, err) : run_on_host(t, err));
     const struct ree_tensor *loss = &t->outputs[t->step.loss];
-    enum ree_status status = check_outputs(t, err);
+    enum ree_status status = check_loss(t, err);
+    if (status == REE_OK && !on_device) status = check_next(t, err);
     if (status == REE_OK) {
-        exchange_states(t);
+        exchange_states(t, on_device);
         if (t->log.interval) status = ree_training_log_step(t, loss, err);
-        if (status != REE_OK) exchange_states(t);
+        if (status != REE_OK) exchange_states(t, on_device);
     }
     if (status == REE_OK) {
         t->n_steps++;
@@ -220,11 +249,11 @@ enum ree_status ree_training_hash(struct ree_training *t, struct ree_error *err)
     return REE_OK;
 }
 
-enum ree_status ree_training_sha256(const struct ree_training *t, char hex[65],
-                                    struct ree_error *err) {
+enum ree_status ree_training_sha256(struct ree_training *t, char hex[65], struct ree_error *err) {
     REE_FLOAT_ENV_API();
     ree_digest root;
     hex[0] = 0;
+    REE_TRY(ree_device_states_read(&t->on_device, t->states, err));
     REE_TRY(ree_states_root(t->states, t->step.n_states, root, err));
     ree_hex(root, hex);
     return REE_OK;

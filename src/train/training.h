@@ -6,6 +6,7 @@
 #include "ree/train.h"
 #include "session/identity.h"
 #include "train/batches.h"
+#include "train/device_states.h"
 #include "train/roots.h"
 
 // The limit of the number of steps: the input random.step is a uint32, and so is 1 + the number of
@@ -31,9 +32,14 @@ struct ree_training {
     uint64_t n_steps;
     bool is_traced; // ree_training_trace was called
     struct ree_session *session;
-    struct ree_tensor *states;  // (step.n_states) present values, owned
-    struct ree_tensor *inputs;  // (n_inputs) inputs of a run; the states in it are borrowed
-    size_t n_inputs;            // the batch, the states, and random.seed and random.step
+    // (step.n_states) values of the states, owned; the present ones, unless those of on_device are
+    // newer.
+    struct ree_tensor *states;
+    struct ree_device_states on_device;
+    // (n_inputs) inputs of a run: n_own_inputs of its own (the batch, random.seed, random.step),
+    // then the states, which are borrowed.
+    struct ree_tensor *inputs;
+    size_t n_inputs, n_own_inputs;
     struct ree_tensor *outputs; // (number of the model's outputs)
     bool has_hashes;
     struct ree_model_hashes hashes; // of the model, if has_hashes

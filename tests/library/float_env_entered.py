@@ -38,7 +38,7 @@ WITHOUT = set("""
     ree_trace_node_differs ree_trace_value_agrees ree_trace_value_text ree_ulp_range
     ree_verdict_text ree_transport_n_ranks
     ree_transport_rank ree_transport_started ree_version
-    ree_dataset_tensors ree_training_info ree_training_receipt_info ree_training_states
+    ree_dataset_tensors ree_training_info ree_training_receipt_info
     ree_training_verification_checks ree_training_verification_steps
     ree_training_verification_verdict""".split())
 # The modules of libree whose callbacks are checked. Callbacks of others are ree-run's; a device's

@@ -21,7 +21,8 @@ enum ree_storage_kind {
     REE_STORAGE_CONST,   // constant `value` of the graph, resident on the device
     REE_STORAGE_INPUT,   // graph input `value`
     REE_STORAGE_LITERAL, // host-known bytes made during the bind; uploaded if a dispatch reads it
-    REE_STORAGE_KV_CACHE // kept on the device from run to run (struct ree_lower_kv_cache)
+    REE_STORAGE_KV_CACHE, // kept on the device from run to run (struct ree_lower_kv_cache)
+    REE_STORAGE_OUTPUT    // the caller's device tensor that receives a graph output
 };
 
 struct ree_storage {
@@ -35,6 +36,7 @@ struct ree_storage {
     bool device_written;                 // a dispatch of the program or an earlier run writes it
     const struct ree_value *value;       // CONST, INPUT: the value of the graph
     uint32_t input;                      // INPUT: index into the run inputs
+    uint32_t output;                     // OUTPUT: index of the graph output
     struct ree_lower_kv_cache *kv_cache; // KV_CACHE: its description
 };
 
