@@ -24,7 +24,9 @@ struct encoder {
     struct ree_strbuf bytes;
     uint32_t n_values;
     size_t holes_capacity, weights_capacity;
-    bool failed; // memory was exhausted
+    size_t n_defaults, defaults_capacity;
+    uint32_t *defaults; // (n_defaults) numbers of the inputs that have default values
+    bool failed;        // memory was exhausted
 };
 
 static void put(struct encoder *e, const void *bytes, size_t n) {
@@ -77,6 +79,25 @@ static void *grow(struct encoder *e, void *array, size_t n, size_t *capacity, si
     else
         e->failed = true;
     return grown;
+}
+
+static void note_default(struct encoder *e, const struct ree_value *input) {
+    void *defaults =
+        grow(e, e->defaults, e->n_defaults, &e->defaults_capacity, sizeof *e->defaults);
+    if (!defaults) return;
+    e->defaults = defaults;
+    e->defaults[e->n_defaults++] = input->number;
+}
+
+// Before IR version 4, an initializer that is also an input is a constant. Since then, it is the
+// default value of an input. The encoding of the graph is the same, so the inputs with default
+// values are listed after it.
+static void put_defaults(struct encoder *e) {
+    e->out->n_bytes_version_1 = e->bytes.size;
+    if (!e->n_defaults) return;
+    put_u32(e, e->n_defaults);
+    for (size_t i = 0; i < e->n_defaults; i++)
+        put_u32(e, e->defaults[i]);
 }
 
 static void put_tensor(struct encoder *e, const struct ree_value *tensor) {
@@ -204,6 +225,7 @@ static void put_graph(struct encoder *e, struct ree_graph *graph) {
         graph->inputs[i]->number = e->n_values++;
         put_string(e, graph->inputs[i]->name);
         put_type(e, graph->inputs[i]);
+        if (graph->inputs[i]->data && graph->ir_version >= 4) note_default(e, graph->inputs[i]);
     }
     put_initializers(e, graph);
     put_u32(e, graph->n_nodes);
@@ -278,7 +300,9 @@ enum ree_status ree_identity_init(struct ree_identity *identity, struct ree_grap
         graph->values[i]->number = NONE;
     put_opsets(&e, graph);
     put_graph(&e, graph);
+    put_defaults(&e);
     sort_weights(&e);
+    ree_free(e.defaults);
     if (e.failed || e.bytes.failed) {
         ree_strbuf_finish(&e.bytes);
         ree_identity_finish(identity);

@@ -24,6 +24,7 @@ struct ree_identity {
     // zero bytes are reserved for the digest of attributes[i].
     unsigned char *bytes; // owned
     size_t n_bytes;
+    size_t n_bytes_version_1; // without the list of inputs with default values, at the end
     size_t n_holes;
     size_t *holes;
     struct ree_constant *attributes;

@@ -17,8 +17,10 @@ bool ree_bind_root(const struct ree_receipt *r, const ree_digest root) {
     return strcmp(hex, r->trace_root) == 0;
 }
 
-enum ree_status ree_bind_receipt(unsigned k, const struct ree_receipt *r, const char *public_key,
-                                 char lie[REE_BIND_LIE], struct ree_error *err) {
+// Fails if the receipt was altered, or is not signed with the expected key. Writes to `lie` how it
+// contradicts itself.
+static enum ree_status check_alone(unsigned k, const struct ree_receipt *r, const char *public_key,
+                                   char lie[REE_BIND_LIE], struct ree_error *err) {
     struct ree_receipt_finding findings[REE_RECEIPT_MAX_FINDINGS];
     bool ok;
     size_t n = ree_receipt_check(r, findings, &ok);
@@ -36,10 +38,6 @@ enum ree_status ree_bind_receipt(unsigned k, const struct ree_receipt *r, const 
         if (!lie[0])
             snprintf(lie, REE_BIND_LIE, "it contradicts itself: %s: %s", f->what, f->detail);
     }
-    const char *unknown = ree_receipt_unknown_extension(r);
-    if (unknown)
-        return ree_fail(err, REE_UNSUPPORTED, "%c's receipt requires the extension '%.64s'", who[k],
-                        unknown);
     if (public_key && !r->is_signed)
         return ree_fail(err, REE_INVALID, "%c's receipt is not signed", who[k]);
     if (public_key && strcmp(r->public_key, public_key) != 0)
@@ -48,11 +46,19 @@ enum ree_status ree_bind_receipt(unsigned k, const struct ree_receipt *r, const 
     return REE_OK;
 }
 
+static enum ree_status check_extension(unsigned k, const struct ree_receipt *r,
+                                       struct ree_error *err) {
+    const char *unknown = ree_receipt_unknown_extension(r);
+    if (!unknown) return REE_OK;
+    return ree_fail(err, REE_UNSUPPORTED, "%c's receipt requires the extension '%.64s'", who[k],
+                    unknown);
+}
+
 enum ree_status ree_bind_request(unsigned k, const struct ree_receipt *r, const char *public_key,
                                  const struct ree_request *request, char lie[REE_BIND_LIE],
                                  struct ree_error *err) {
-    REE_TRY(ree_bind_receipt(k, r, public_key, lie, err));
-    if (!request || lie[0]) return REE_OK;
+    REE_TRY(check_alone(k, r, public_key, lie, err));
+    if (!request || lie[0]) return check_extension(k, r, err);
     if (r->version > 1 && r->is_private && !r->has_salt)
         return ree_fail(
             err, REE_INVALID,

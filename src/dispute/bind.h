@@ -11,17 +11,12 @@
 // trace, or is private and its salt is missing.
 bool ree_bind_root(const struct ree_receipt *receipt, const ree_digest root);
 #define REE_BIND_LIE 400
-// Checks that the receipt is what its author published: its hash, its signature and its key, which
-// must be public_key (in hexadecimal; NULL: any key or none), and that this version of ree knows
-// all critical extensions. Fails with REE_INVALID if the receipt was altered or has another key,
-// and with REE_UNSUPPORTED for an unknown extension. k: the party in messages (0: A, 1: B). `lie`
-// receives the first contradiction within an unaltered receipt, or "" if there is none.
-enum ree_status ree_bind_receipt(unsigned k, const struct ree_receipt *receipt,
-                                 const char *public_key, char lie[REE_BIND_LIE],
-                                 struct ree_error *err);
-// Like ree_bind_receipt, and if `request` is not NULL, also checks that the receipt answers it: if
-// not, `lie` receives the difference. This fails with REE_INVALID for a private receipt without its
-// salt.
+// Checks that the receipt is what its author published (its hash, its signature and its key, which
+// must be public_key, in hexadecimal; NULL: any key or none), and that it answers the request. k:
+// the party in messages (0: A, 1: B). `lie` receives the first contradiction within an unaltered
+// receipt, or why it does not answer the request; "" if there is none. Fails with REE_INVALID if
+// the receipt was altered or has another key, or is private and its salt is missing. `request` may
+// be NULL; then an extension that this version of ree does not know is REE_UNSUPPORTED.
 enum ree_status ree_bind_request(unsigned k, const struct ree_receipt *receipt,
                                  const char *public_key, const struct ree_request *request,
                                  char lie[REE_BIND_LIE], struct ree_error *err);

@@ -55,20 +55,62 @@ static void note_false(struct holding *h, unsigned k, const struct ree_error *er
     snprintf(h->false_receipt, sizeof h->false_receipt, "%s", err->message);
 }
 
-static enum ree_status hold_to_receipts(struct holding *h, struct terms *t, struct ree_error *err) {
+// Ends the dispute: the receipt of party k is false.
+static enum ree_status end_with_lie(struct holding *h, unsigned k, const char *lie,
+                                    struct ree_error *err) {
+    ree_fail(err, REE_INVALID, "%c's receipt is false: %s", "AB"[k], lie);
+    note_false(h, k, err);
+    return REE_INVALID;
+}
+
+// Checks each receipt by itself, and whether it answers the request. Everything else compares two
+// receipts or traces, whose differences are no party's lie.
+static enum ree_status hold_to_request(struct holding *h, struct ree_error *err) {
     char lie[REE_BIND_LIE];
-    _Static_assert(REE_CHUNK_LIE <= REE_BIND_LIE, "one text for both");
     for (unsigned k = 0; k < 2; k++) {
         const struct ree_disputant *party = &h->parties[k];
+        if (!party->receipt) continue;
         REE_TRY(
             ree_bind_request(k, party->receipt, party->public_key, h->options.request, lie, err));
-        if (!lie[0] && strcmp(party->receipt->graph_sha256, t->model.header.graph_sha256) == 0)
+        if (lie[0]) return end_with_lie(h, k, lie, err);
+    }
+    return REE_OK;
+}
+
+// What a party's receipt states about its run, as its trace also does.
+struct stated {
+    const char *graph_sha256, *weights_sha256, *numerics, *operation_set;
+    uint32_t prefill_chunk;
+};
+
+// Returns what a receipt states in another way than the trace of the same party; NULL: nothing.
+static const char *contradicted(const struct stated *r, const struct ree_trace *trace) {
+    const struct ree_trace_header *h = &trace->header;
+    if (strcmp(r->graph_sha256, h->graph_sha256) != 0) return "graph";
+    if (strcmp(r->weights_sha256, h->weights_sha256) != 0) return "weights";
+    if (strcmp(r->numerics, h->numerics) != 0) return "numerics";
+    if (strcmp(r->operation_set, h->operation_set) != 0) return "operation set";
+    return r->prefill_chunk != h->prefill_chunk ? "prefill chunk" : NULL;
+}
+
+// Ends the dispute if a receipt and its trace state different runs. Called if the receipts of the
+// parties do.
+static enum ree_status hold_to_trace(struct holding *h, unsigned k, const struct stated *stated,
+                                     struct ree_error *err) {
+    char lie[REE_BIND_LIE];
+    const char *what = contradicted(stated, h->parties[k].trace);
+    if (!what) return REE_OK;
+    snprintf(lie, sizeof lie, "it states another %s than its trace", what);
+    return end_with_lie(h, k, lie, err);
+}
+
+static enum ree_status hold_to_receipts(struct holding *h, struct terms *t, struct ree_error *err) {
+    for (unsigned k = 0; k < 2; k++) {
+        const struct ree_disputant *party = &h->parties[k];
+        char lie[REE_CHUNK_LIE] = "";
+        if (strcmp(party->receipt->graph_sha256, t->model.header.graph_sha256) == 0)
             ree_stated_chunk_lie(party->receipt, &t->model, lie);
-        if (lie[0]) {
-            ree_fail(err, REE_INVALID, "%c's receipt is false: %s", "AB"[k], lie);
-            note_false(h, k, err);
-            return REE_INVALID;
-        }
+        if (lie[0]) return end_with_lie(h, k, lie, err);
         struct ree_stated_tokens tokens = tokens_of(party);
         enum ree_status status = ree_stated_run_make(party->receipt, &t->rules, &tokens,
                                                      &t->model.arena, &t->stated_runs[k], err);
@@ -79,7 +121,15 @@ static enum ree_status hold_to_receipts(struct holding *h, struct terms *t, stru
         }
         t->terms.runs[k] = &t->stated_runs[k];
     }
-    REE_TRY(ree_stated_run_compare(&t->stated_runs[0], &t->stated_runs[1], err));
+    enum ree_status status = ree_stated_run_compare(&t->stated_runs[0], &t->stated_runs[1], err);
+    for (unsigned k = 0; status == REE_INVALID && k < 2; k++) {
+        const struct ree_receipt *own = h->parties[k].receipt;
+        const struct stated stated = {own->graph_sha256, own->weights_sha256, own->numerics,
+                                      own->operation_set,
+                                      own->kind == REE_RECEIPT_TEXT ? own->trace_chunk : 0};
+        REE_TRY(hold_to_trace(h, k, &stated, err));
+    }
+    REE_TRY(status);
     const struct ree_receipt *r = t->stated_runs[0].receipt;
     if (strcmp(r->graph_sha256, t->model.header.graph_sha256) != 0 ||
         strcmp(r->weights_sha256, t->model.header.weights_sha256) != 0)
@@ -93,12 +143,16 @@ static enum ree_status hold_to_training(struct holding *h, struct terms *t, stru
     char lie[REE_TRAINING_LIE];
     for (unsigned k = 0; k < 2; k++) {
         REE_TRY(ree_training_terms_lie(training, k, &t->model, h->parties[k].trace, lie, err));
-        if (!lie[0]) continue;
-        ree_fail(err, REE_INVALID, "%c's receipt is false: %s", "AB"[k], lie);
-        note_false(h, k, err);
-        return REE_INVALID;
+        if (lie[0]) return end_with_lie(h, k, lie, err);
     }
-    REE_TRY(ree_training_terms_check(training, err));
+    enum ree_status status = ree_training_terms_check(training, err);
+    for (unsigned k = 0; status == REE_INVALID && k < 2; k++) {
+        const struct ree_training_receipt *own = training->receipts[k];
+        const struct stated stated = {own->graph_sha256, own->weights_sha256, own->numerics,
+                                      own->operation_set, 0};
+        REE_TRY(hold_to_trace(h, k, &stated, err));
+    }
+    REE_TRY(status);
     t->terms.training = training;
     return ree_training_rules_make(training, &t->model, &t->rules, err);
 }
@@ -130,6 +184,7 @@ static enum ree_status make_terms(struct holding *h, struct terms *t, struct ree
     const struct ree_trace_header *a = &h->parties[0].trace->header;
     const struct ree_trace_header *b = &h->parties[1].trace->header;
     t->terms.header = a;
+    REE_TRY(hold_to_request(h, err));
     REE_TRY(check_versions(h, err));
     bool is_one_run =
         a->prefill_chunk == b->prefill_chunk && strcmp(a->operation_set, b->operation_set) == 0;

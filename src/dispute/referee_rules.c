@@ -191,9 +191,9 @@ static enum ree_status judge_cache(const struct ree_hearing *hearing, const stru
     return REE_OK;
 }
 
-// Computes the digest that the disputed input must have in side k. A receipt hashes a float tensor
-// with unchanged NaNs, a trace with canonical NaNs, so for floats the digest can be computed only
-// from the tensor itself.
+// Computes the digest that the disputed input must have in side k. A receipt of version 1 hashes a
+// float tensor with unchanged NaNs, a trace with canonical NaNs, so for floats the digest can be
+// computed only from the tensor itself.
 static enum ree_status expected_input(const struct ree_hearing *hearing, unsigned k,
                                       enum ree_rule_kind kind, ree_digest out,
                                       struct ree_error *err) {
@@ -255,9 +255,28 @@ enum ree_status ree_referee_input(const struct ree_hearing *hearing, struct ree_
 
 // Headers
 
+// The version of ree that the receipt of side k states; NULL: none.
+static const char *version_of(const struct ree_hearing *hearing, unsigned k) {
+    return hearing->training ? hearing->training->receipts[k]->ree_version
+                             : hearing->stated_runs[k].receipt->ree_version;
+}
+
+// Another version of ree may transform the graph in another way, so an honest party's header may
+// differ. A receipt's hash does not cover its version: a party that states another one is not named
+// here, and not found right either.
 enum ree_status ree_referee_header(const struct ree_hearing *hearing, struct ree_ruling *out,
                                    struct ree_error *err) {
     REE_TRY(need_receipts(hearing, err));
+    for (unsigned k = 0; k < 2; k++) {
+        const char *version = version_of(hearing, k);
+        if (!same(hearing->claim->sides[k].header, hearing->model->header.digest) && version &&
+            strcmp(version, ree_version()) != 0)
+            return ree_fail(err, REE_UNSUPPORTED,
+                            "%c's header is not the one that this version of ree makes from the "
+                            "model, but its receipt states ree %.32s: a referee of that version "
+                            "decides",
+                            "AB"[k], version);
+    }
     for (unsigned k = 0; k < 2; k++)
         if (!same(hearing->claim->sides[k].header, hearing->model->header.digest))
             ree_ruling_wrong(

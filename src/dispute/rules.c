@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "generate/causality.h"
 #include "generate/generator.h"
+#include "train/step_roles.h"
 
 // Maximum number of prompt tokens, and of output tokens, of a receipt that does not list them.
 // Without this limit, a receipt of a few bytes could require tensors of any size.
@@ -46,15 +47,17 @@ static enum ree_status list_outputs(const struct ree_opened *m, struct ree_arena
     out->outputs = ree_arena_alloc_array(arena, n + 1, sizeof *out->outputs);
     if (!out->outputs) return ree_no_memory(err);
     out->n_outputs = (uint32_t)n;
-    for (size_t i = 0; i < n; i++)
-        out->outputs[i] = (struct ree_rule_output){ree_model_output(m->model, i)->name,
-                                                   ree_recorded_value_of_output(m, i)};
+    for (size_t i = 0; i < n; i++) {
+        out->outputs[i].name = ree_model_output(m->model, i)->name;
+        ree_recorded_source_of_output(m, i, &out->outputs[i].source);
+    }
     return REE_OK;
 }
 
 enum ree_status ree_rules_make(const struct ree_opened *m, struct ree_arena *arena,
                                struct ree_rules *out, struct ree_error *err) {
     memset(out, 0, sizeof *out);
+    out->model = m;
     out->n = m->header.n_inputs;
     out->tokens = out->logits = UINT32_MAX;
     out->rules = ree_arena_alloc_array(arena, (size_t)out->n + 1, sizeof *out->rules);
@@ -315,22 +318,26 @@ static enum ree_status made_input(const struct ree_stated_run *t, const struct r
     return status;
 }
 
-// A receipt hashes tensors with unchanged NaNs, a trace with canonical ones. If a tensor can have
-// NaNs, the receipt's hash does not determine the trace's digest.
-static enum ree_status given_input(const struct ree_stated_run *t, const struct ree_opened *m,
-                                   uint32_t input, ree_digest out, struct ree_error *err) {
+enum ree_status ree_given_input(const struct ree_receipt *r, const struct ree_opened *m,
+                                uint32_t input, ree_digest out, struct ree_error *err) {
     const struct ree_port *port = ree_model_input(m->model, input);
-    if (ree_dtype_is_float(port->dtype))
+    size_t i = 0;
+    while (i < r->n_inputs && strcmp(r->inputs[i].name, port->name) != 0)
+        i++;
+    if (i == r->n_inputs) {
+        if (!port->optional)
+            return ree_fail(err, REE_INVALID, "the receipt has no input '%s'", port->name);
+        ree_state_initial_digest(m->model, input, out);
+        return REE_OK;
+    }
+    if (r->version == 1 && ree_dtype_is_float(port->dtype))
         return ree_fail(
             err, REE_UNSUPPORTED,
             "the input '%s' has floats, so its digest in a trace does not follow from the receipt",
             port->name);
-    for (size_t i = 0; i < t->receipt->n_inputs; i++)
-        if (strcmp(t->receipt->inputs[i].name, port->name) == 0)
-            return ree_unhex(t->receipt->inputs[i].sha256, out)
-                       ? REE_OK
-                       : ree_fail(err, REE_INVALID, "the receipt has no hash of '%s'", port->name);
-    return ree_fail(err, REE_INVALID, "the receipt has no input '%s'", port->name);
+    return ree_unhex(r->inputs[i].sha256, out)
+               ? REE_OK
+               : ree_fail(err, REE_INVALID, "the receipt has no hash of '%s'", port->name);
 }
 
 enum ree_status ree_stated_run_input(const struct ree_stated_run *t, const struct ree_opened *m,
@@ -338,7 +345,7 @@ enum ree_status ree_stated_run_input(const struct ree_stated_run *t, const struc
                                      ree_digest out, struct ree_error *err) {
     enum ree_rule_kind kind = input < rules->n ? rules->rules[input].kind : REE_RULE_NONE;
     memset(out, 0, sizeof(ree_digest));
-    if (kind == REE_RULE_RUN_INPUT) return given_input(t, m, input, out, err);
+    if (kind == REE_RULE_RUN_INPUT) return ree_given_input(t->receipt, m, input, out, err);
     if (kind == REE_RULE_TOKENS && !t->ids)
         return ree_fail(err, REE_UNSUPPORTED, "a private receipt does not contain its tokens");
     if (kind == REE_RULE_MADE || kind == REE_RULE_TOKENS)

@@ -17,6 +17,7 @@
 #define REE_DISPUTE_RULES_H
 
 #include "trace/open_model.h"
+#include "trace/recorded.h"
 #include "receipt/receipt.h"
 
 enum ree_rule_kind {
@@ -50,13 +51,14 @@ struct ree_rule {
 // An output of a model that runs once.
 struct ree_rule_output {
     const char *name; // the output's name in the model
-    uint32_t value;   // number of its value (trace/trace.h); UINT32_MAX: no node computes it
+    struct ree_recorded_source source;
 };
 
 struct ree_rules {
-    uint32_t n;             // number of model inputs
-    struct ree_rule *rules; // one per input
-    uint32_t n_outputs;     // number of model outputs; 0 if the model generates text
+    const struct ree_opened *model; // whose rules these are; borrowed
+    uint32_t n;                     // number of model inputs
+    struct ree_rule *rules;         // one per input
+    uint32_t n_outputs;             // number of model outputs; 0 if the model generates text
     struct ree_rule_output *outputs;
     uint32_t tokens; // index of the input with the rule TOKENS; UINT32_MAX: none
     uint32_t logits; // number of the value that tokens are chosen from; UINT32_MAX: none
@@ -121,9 +123,16 @@ size_t ree_stated_run_differ(const struct ree_stated_run *a, const struct ree_st
 // token; n_steps for the last token of the answer, which no step reads.
 uint64_t ree_stated_run_step_of(const struct ree_stated_run *stated_run, size_t index);
 
+// Computes the digest that an input with the rule RUN_INPUT must have in the trace of a receipt's
+// run: of the tensor that the receipt states, or of the model's default value if it states none. A
+// receipt of version 1 hashes inputs with unchanged NaNs, a trace with canonical ones. So if the
+// stated tensor can have NaNs, the digest does not follow, and the function fails with
+// REE_UNSUPPORTED.
+enum ree_status ree_given_input(const struct ree_receipt *receipt, const struct ree_opened *model,
+                                uint32_t input, ree_digest out, struct ree_error *err);
 // Computes the digest that an input with the rule RUN_INPUT, MADE or TOKENS must have in a step.
 // Fails with REE_UNSUPPORTED if the receipt does not determine it: token ids of a private receipt,
-// or floats of a model that runs once.
+// or floats in a receipt of version 1.
 enum ree_status ree_stated_run_input(const struct ree_stated_run *stated_run,
                                      const struct ree_opened *model, const struct ree_rules *rules,
                                      uint64_t step, uint32_t input, ree_digest out,

@@ -9,30 +9,14 @@
 #include "trace/recorded.h"
 #include "train/roots.h"
 
-void ree_training_source_find(const struct ree_opened *m, size_t output,
-                              struct ree_training_source *out) {
-    const struct ree_value *value = m->model->graph->outputs[output];
-    *out = (struct ree_training_source){.value = ree_recorded_value_of_output(m, output)};
-    if (out->value != UINT32_MAX) return;
-    for (size_t i = 0; i < m->header.n_inputs; i++)
-        if (m->model->input_values[i] == value) {
-            out->is_input = true;
-            out->value = (uint32_t)i;
-            return;
-        }
-    const struct ree_tensor tensor = ree_trace_constant_tensor(value);
-    out->is_constant = true;
-    ree_trace_tensor_digest(&tensor, out->digest);
-}
-
 // The digests of a step's states and loss, as its trace has them.
 struct reader {
     const struct ree_opened *model;
     const struct ree_step_roles *roles;
     const char **names;                 // (n_states) names of the states
     ree_digest *digests;                // (n_states)
-    struct ree_training_source *states; // (n_states) sources of the next values
-    struct ree_training_source loss;
+    struct ree_recorded_source *states; // (n_states) sources of the next values
+    struct ree_recorded_source loss;
 };
 
 static enum ree_status reader_init(struct reader *r, const struct ree_opened *m,
@@ -44,9 +28,9 @@ static enum ree_status reader_init(struct reader *r, const struct ree_opened *m,
     if (!r->names || !r->digests || !r->states) return ree_no_memory(err);
     for (size_t i = 0; i < roles->n_states; i++) {
         r->names[i] = ree_model_input(m->model, roles->states[i].input)->name;
-        ree_training_source_find(m, roles->states[i].output, &r->states[i]);
+        ree_recorded_source_of_output(m, roles->states[i].output, &r->states[i]);
     }
-    ree_training_source_find(m, roles->loss, &r->loss);
+    ree_recorded_source_of_output(m, roles->loss, &r->loss);
     return REE_OK;
 }
 
@@ -56,7 +40,7 @@ static void reader_finish(struct reader *r) {
     ree_free(r->states);
 }
 
-static void read_source(const struct reader *r, const struct ree_training_source *source,
+static void read_source(const struct reader *r, const struct ree_recorded_source *source,
                         const ree_digest *step, ree_digest out) {
     if (source->is_constant)
         memcpy(out, source->digest, sizeof(ree_digest));
@@ -71,6 +55,21 @@ static bool is_point(const struct ree_training_point *point, const ree_digest st
     ree_hex(states, hex[0]);
     ree_hex(chain, hex[1]);
     return !strcmp(hex[0], point->states_sha256) && !strcmp(hex[1], point->chain_sha256);
+}
+
+// Whether the step reads the states that the one before it left, whose digests are r->digests. Of
+// the states that a node computes this is a rule (dispute/rules.h); a claim about another one
+// cannot show where it comes from.
+static bool keeps_states(const struct reader *r, const ree_digest *step,
+                         char lie[REE_TRAINING_LIE]) {
+    for (size_t i = 0; i < r->roles->n_states; i++) {
+        const unsigned char *read = step[r->roles->states[i].input];
+        if (!r->states[i].is_input || !memcmp(read, r->digests[i], sizeof(ree_digest))) continue;
+        snprintf(lie, REE_TRAINING_LIE, "its trace changes the state '%.128s' between two steps",
+                 r->names[i]);
+        return false;
+    }
+    return true;
 }
 
 static enum ree_status check(struct reader *r, const struct ree_training_receipt *receipt,
@@ -94,6 +93,7 @@ static enum ree_status check(struct reader *r, const struct ree_training_receipt
             if (++point == receipt->n_points) return REE_OK;
         }
         const ree_digest *step = ree_trace_step(trace, t);
+        if (!keeps_states(r, step, lie)) return REE_OK;
         for (size_t i = 0; i < n; i++)
             read_source(r, &r->states[i], step, r->digests[i]);
         read_source(r, &r->loss, step, loss);

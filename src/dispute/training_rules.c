@@ -194,8 +194,8 @@ static enum ree_status make_rules(const struct ree_training_terms *terms,
     bool is_first = terms->receipts[0]->points[0].step == 0;
     for (size_t i = 0; i < roles->n_states; i++) {
         struct ree_rule *rule = &inout->rules[roles->states[i].input];
-        struct ree_training_source next;
-        ree_training_source_find(m, roles->states[i].output, &next);
+        struct ree_recorded_source next;
+        ree_recorded_source_of_output(m, roles->states[i].output, &next);
         rule->kind = REE_RULE_CACHE;
         rule->is_any_first = !is_first;
         ree_state_initial_digest(m->model, roles->states[i].input, rule->empty);

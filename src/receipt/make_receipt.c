@@ -9,6 +9,7 @@
 #include "base/name_index.h"
 #include "base/sha256.h"
 #include "receipt/receipt_internal.h"
+#include "trace/model_header.h"
 
 static void put_model(struct ree_receipt *r, const struct ree_model_hashes *model,
                       enum ree_operation_set set) {
@@ -178,13 +179,15 @@ enum ree_status ree_receipt_try_text(const struct ree_text_run *run, struct ree_
     return status;
 }
 
-// A tensor without a name gets an empty one.
+// A tensor without a name gets an empty one. NaNs count as canonical, as in a trace.
 static enum ree_status put_tensor(struct ree_receipt *r, const char *name,
                                   const struct ree_tensor *tensor, struct ree_receipt_tensor *out,
                                   struct ree_error *err) {
     out->name = ree_arena_strdup(&r->arena, name ? name : "");
     if (!out->name) return ree_no_memory(err);
-    ree_tensor_sha256(tensor, out->sha256);
+    ree_digest digest;
+    ree_trace_tensor_digest(tensor, digest);
+    ree_hex(digest, out->sha256);
     return REE_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "base/name_index.h"
 #include "receipt/make_receipt.h"
 #include "session/model.h"
+#include "trace/model_header.h"
 
 void ree_verification_init(struct ree_verification *v) {
     *v = (struct ree_verification){0};
@@ -168,7 +169,12 @@ enum ree_status ree_verify_model(struct ree_verification *v, const struct ree_re
                                  struct ree_error *err) {
     struct ree_model_hashes hashes;
     REE_TRY(ree_model_hashes_make(model, progress, &hashes, err));
-    ree_verify_hash(v, "graph", hashes.graph, receipt->graph_sha256);
+    bool is_old = receipt->version == 1 && strcmp(hashes.graph, hashes.graph_version_1) != 0;
+    ree_verify_hash(v, "graph", is_old ? hashes.graph_version_1 : hashes.graph,
+                    receipt->graph_sha256);
+    if (is_old)
+        ree_verify_add(v, "default values", REE_VERIFY_NOT_CHECKED,
+                       "a receipt of version 1 does not say which inputs have them");
     ree_verify_hash(v, "weights", hashes.weights, receipt->weights_sha256);
     return REE_OK;
 }
@@ -207,6 +213,17 @@ static const char *name_of_tensor(const void *tensors, size_t i) {
     return name ? name : "";
 }
 
+// Receipts of version 1 hash the NaNs of inputs as they are.
+static void hash_input(const struct ree_receipt *r, const struct ree_tensor *input, char hex[65]) {
+    ree_digest digest;
+    if (r->version == 1) {
+        ree_tensor_sha256(input, hex);
+        return;
+    }
+    ree_trace_tensor_digest(input, digest);
+    ree_hex(digest, hex);
+}
+
 static enum ree_status check_inputs(struct ree_verification *v,
                                     const struct ree_verify_tensors *what, struct ree_error *err) {
     const struct ree_receipt *r = what->receipt;
@@ -232,7 +249,7 @@ static enum ree_status check_inputs(struct ree_verification *v,
         if (place != REE_NO_NAME) next = place + 1;
         if (k != REE_NO_NAME) {
             known[k] = true;
-            ree_tensor_sha256(&what->inputs[k], hex);
+            hash_input(r, &what->inputs[k], hex);
             ree_verify_hash(v, name, hex, r->inputs[i].sha256);
             continue;
         }

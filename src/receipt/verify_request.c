@@ -50,7 +50,16 @@ void ree_verify_request(struct ree_verification *v, const struct ree_receipt *r,
                        r->request_sha256[0] ? r->request_sha256 : "none");
         return;
     }
-    if (!same_prompt(r, request))
+    // A request asks for reproducible operators and no extension. Receipts of other versions of the
+    // numerics cannot be read.
+    const char *extension = ree_receipt_unknown_extension(r);
+    if (strcmp(r->operation_set, ree_operation_set_name(REE_REPRODUCIBLE)) != 0)
+        differ(v, "the operation set");
+    else if (extension)
+        ree_verify_add(v, "request", REE_VERIFY_DIFFERS,
+                       "the request asks for no extension, but the receipt requires '%.128s'",
+                       extension);
+    else if (!same_prompt(r, request))
         differ(v, "the prompt");
     else if (!same_sampling(&r->sampling, &request->sampling))
         differ(v, "the sampling");

@@ -19,8 +19,9 @@ static enum ree_status check_type(const struct ree_constant *c, struct ree_error
                     "'%s' has a type that ree does not support, so it cannot be hashed", c->name);
 }
 
-enum ree_status ree_identity_graph(const struct ree_identity *identity, ree_digest out,
-                                   struct ree_error *err) {
+// Hashes the first n bytes of the encoded graph.
+static enum ree_status hash_graph(const struct ree_identity *identity, size_t n, ree_digest out,
+                                  struct ree_error *err) {
     struct ree_hasher *hasher = ree_hasher_create("ree-graph/1");
     enum ree_status status = REE_OK;
     size_t from = 0;
@@ -39,9 +40,19 @@ enum ree_status ree_identity_graph(const struct ree_identity *identity, ree_dige
         ree_hasher_update(hasher, digest, sizeof digest);
         from = identity->holes[i] + sizeof digest;
     }
-    ree_hasher_update(hasher, identity->bytes + from, identity->n_bytes - from);
+    ree_hasher_update(hasher, identity->bytes + from, n - from);
     ree_hasher_digest(hasher, out);
     return status;
+}
+
+enum ree_status ree_identity_graph(const struct ree_identity *identity, ree_digest out,
+                                   struct ree_error *err) {
+    return hash_graph(identity, identity->n_bytes, out, err);
+}
+
+enum ree_status ree_identity_graph_version_1(const struct ree_identity *identity, ree_digest out,
+                                             struct ree_error *err) {
+    return hash_graph(identity, identity->n_bytes_version_1, out, err);
 }
 
 // A weight, whose bytes are hashed in chunks. `first` is the index of its first chunk among the
@@ -192,6 +203,9 @@ enum ree_status ree_model_weights_sha256(const struct ree_model *model,
 enum ree_status ree_model_hashes_make(const struct ree_model *model,
                                       const struct ree_progress *progress,
                                       struct ree_model_hashes *out, struct ree_error *err) {
+    ree_digest version_1;
     REE_TRY(ree_model_graph_sha256(model, out->graph, err));
+    REE_TRY(ree_identity_graph_version_1(&model->identity, version_1, err));
+    ree_hex(version_1, out->graph_version_1);
     return ree_model_weights_sha256(model, progress, out->weights, err);
 }

@@ -122,8 +122,14 @@ static bool hash_parts(const char *tag, const struct ree_strbuf *stages,
     return true;
 }
 
-// Templates without their items are the description of version 1, in which two tokenizers that add
-// other tokens to a text have one hash.
+// With a token for unknown characters that the vocabulary lacks, such a character is an error.
+// Without such a token it is dropped.
+static void describe_unknown(const struct ree_lm *lm, struct ree_strbuf *out) {
+    if (lm->unk < 0 && lm->unk_token.data) ree_strbuf_printf(out, "unknown fails\n");
+}
+
+// The description of version 1 has templates without their items and lacks describe_unknown, so
+// that different tokenizers may have one hash.
 enum ree_status ree_tokenizer_hash(struct ree_tokenizer *tokenizer, struct ree_error *err) {
     struct ree_strbuf old, stages, rest;
     ree_strbuf_init(&old);
@@ -131,6 +137,7 @@ enum ree_status ree_tokenizer_hash(struct ree_tokenizer *tokenizer, struct ree_e
     ree_strbuf_init(&rest);
     describe_stages(tokenizer, false, &old);
     describe_stages(tokenizer, true, &stages);
+    describe_unknown(&tokenizer->lm, &stages);
     describe_options(&tokenizer->lm, &rest);
     describe_vocab(&tokenizer->lm, &rest);
     describe_added(tokenizer, &rest);
@@ -140,9 +147,9 @@ enum ree_status ree_tokenizer_hash(struct ree_tokenizer *tokenizer, struct ree_e
         (failed || !hash_parts("ree-tokenizer/1", &old, &rest, tokenizer->sha256_version_1)))
         status = ree_fail(err, REE_NO_MEMORY, "no memory for the tokenizer's hash");
     if (status == REE_OK) memcpy(tokenizer->sha256, tokenizer->sha256_version_1, 65);
-    const bool has_items = status == REE_OK && (old.size != stages.size ||
-                                                memcmp(old.data, stages.data, old.size) != 0);
-    if (has_items && !hash_parts("ree-tokenizer/2", &stages, &rest, tokenizer->sha256))
+    const bool is_more = status == REE_OK &&
+                         (old.size != stages.size || memcmp(old.data, stages.data, old.size) != 0);
+    if (is_more && !hash_parts("ree-tokenizer/2", &stages, &rest, tokenizer->sha256))
         status = ree_fail(err, REE_NO_MEMORY, "no memory for the tokenizer's hash");
     ree_strbuf_finish(&old);
     ree_strbuf_finish(&stages);

@@ -32,14 +32,15 @@ enum ree_status ree_open_model(const char *path, const struct ree_open_options *
     else
         REE_TRY(ree_model_load(path, &model_options, &out->model, err));
     REE_TRY(ree_model_hashes_make(out->model, &options->progress, &out->hashes, err));
-    struct ree_trace_header_options audit = {.version = options->version,
-                                             .graph_sha256 = out->hashes.graph,
-                                             .weights_sha256 = out->hashes.weights,
-                                             .operation_set = options->operation_set,
-                                             .prefill_chunk = options->prefill_chunk,
-                                             .n_kv_caches = out->roles.n_kv_caches,
-                                             .kv_caches = out->roles.kv_caches,
-                                             .progress = options->progress};
+    struct ree_trace_header_options audit = {
+        .version = options->version,
+        .graph_sha256 = options->version == 1 ? out->hashes.graph_version_1 : out->hashes.graph,
+        .weights_sha256 = out->hashes.weights,
+        .operation_set = options->operation_set,
+        .prefill_chunk = options->prefill_chunk,
+        .n_kv_caches = out->roles.n_kv_caches,
+        .kv_caches = out->roles.kv_caches,
+        .progress = options->progress};
     return ree_trace_describe(out->model, &audit, &out->arena, &out->header, err);
 }
 

@@ -104,6 +104,22 @@ uint32_t ree_recorded_value_of_output(const struct ree_opened *m, size_t output)
     return UINT32_MAX;
 }
 
+void ree_recorded_source_of_output(const struct ree_opened *m, size_t output,
+                                   struct ree_recorded_source *out) {
+    const struct ree_value *value = m->model->graph->outputs[output];
+    *out = (struct ree_recorded_source){.value = ree_recorded_value_of_output(m, output)};
+    if (out->value != UINT32_MAX) return;
+    for (size_t i = 0; i < m->header.n_inputs; i++)
+        if (m->model->input_values[i] == value) {
+            out->is_input = true;
+            out->value = (uint32_t)i;
+            return;
+        }
+    const struct ree_tensor tensor = ree_trace_constant_tensor(value);
+    out->is_constant = true;
+    ree_trace_tensor_digest(&tensor, out->digest);
+}
+
 // Returns the number of the value that a step leaves in the cache: the graph's output for the
 // cache. UINT32_MAX: no node computes it.
 static uint32_t value_of_kv_cache(const struct ree_opened *m, size_t cache) {

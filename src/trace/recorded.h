@@ -28,6 +28,14 @@ enum ree_status ree_recorded_run_input(const char *folder, const struct ree_open
 // Returns the number of the value that output `output` of the model's graph has in a trace, or
 // UINT32_MAX if no node computes that output.
 uint32_t ree_recorded_value_of_output(const struct ree_opened *model, size_t output);
+// Where an output of the model comes from.
+struct ree_recorded_source {
+    bool is_input, is_constant; // not computed by a node: an input, a constant
+    uint32_t value;    // number of the value (trace/trace.h); if is_input, index of the input
+    ree_digest digest; // if is_constant: its digest
+};
+void ree_recorded_source_of_output(const struct ree_opened *model, size_t output,
+                                   struct ree_recorded_source *out);
 // Returns the index of the kv cache whose input or output is the value with number `value`, or -1
 // if there is none. *out_new is true if the value is the cache's output.
 ptrdiff_t ree_recorded_kv_cache(const struct ree_opened *model, uint32_t value, bool *out_new);

@@ -16,8 +16,11 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
-sys.path.insert(0, str(HERE.parent / "receipt"))
+for name in ("receipt", "cli", "train"):
+    sys.path.insert(0, str(HERE.parent / name))
 import harness  # noqa: E402
+import onnx_writer as onnx  # noqa: E402
+import steps  # noqa: E402
 from harness import check  # noqa: E402
 from sealing import canonical, seal  # noqa: E402
 
@@ -291,6 +294,100 @@ def tensors(folder, about):
         check(found["receipts_differ"] == [says], f"the same root, another receipt: {found}")
 
 
+def tensors_of_other_kinds(folder):
+    """Receipts of tensors whose inputs have NaNs or default values, and whose outputs no node computes."""
+    model, claim = folder / "kinds.onnx", folder / "kinds.claim"
+    model.write_bytes(onnx.model([onnx.node("Mul", ["x", "w"], ["y"])],
+                                 [onnx.port("x", onnx.FLOAT, [3]), onnx.port("w", onnx.FLOAT, [1])],
+                                 [onnx.port("y", onnx.FLOAT, [3]), onnx.port("two", onnx.FLOAT, [1]), onnx.port("x", onnx.FLOAT, [3])],
+                                 [onnx.floats("w", [1], [2]), onnx.floats("two", [1], [2])]))
+    values = {"plain": ([1, 2, 3], None), "nan": ([1, struct.unpack("<f", struct.pack("<I", 0xFFC00000))[0], 2], None),
+              "other": ([4, 2, 3], None), "w": ([1, 2, 3], [5])}
+    made = {}
+    for name, (x, w) in values.items():
+        inputs = []
+        for input_name, numbers in (("x", x), ("w", w)):
+            if numbers:
+                path = folder / f"{input_name}.npy"
+                path.write_bytes(steps.Tensor("<f4", (len(numbers),), numbers).npy())
+                inputs += ["--input", f"{input_name}={path}"]
+        made[name] = folder / f"{name}.trace", folder / f"{name}-kinds.json"
+        done = run(model, *inputs, "--trace", made[name][0], "--receipt-path", made[name][1])
+        check(done.returncode == 0, done.stderr)
+        done = run("verify", made[name][1], model, *inputs, "--trace", folder / "again.trace")
+        check(done.returncode == 0, f"{name}: {done.stdout}{done.stderr}")
+
+    def sealed(name, change):
+        receipt = json.loads(made[name][1].read_text())
+        change(receipt["body"])
+        path = folder / "kinds-lie.json"
+        path.write_text(json.dumps(seal(receipt)))
+        return made[name][0], path
+
+    def held(a, b):
+        done = run("dispute", "--a", a[0], "--a-receipt", a[1], "--b", b[0], "--b-receipt", b[1], "--claim", claim, "--model", model, "--json")
+        found = json.loads(done.stdout) if done.stdout else {}
+        return done.returncode, found.get("liar") or "".join(found.get("wrong", [])), found.get("reason", "") + done.stderr
+
+    # Honest parties, with NaNs of other bits: the same run, and two runs.
+    check(held(made["nan"], made["nan"])[:2] == (0, ""), "one run twice")
+    for a, b in (("nan", "other"), ("other", "nan")):
+        code, named, text = held(made[a], made[b])
+        check((code, named) == (2, "") and "inputs differs" in text, f"two runs: {code}, {named}, {text}")
+    # A receipt that states other floats than its trace has.
+    for a in ("nan", "plain"):
+        liar = sealed(a, lambda body: body["inputs"][0].update(sha256="a" * 64))
+        check(held(made[a], liar)[:2] == (3, "B") and held(liar, made[a])[:2] == (3, "A"), f"{a}: a false input")
+    # Another value than the default, left out of the receipt; with a false root, and with the root of the honest run.
+    def without_w(body):
+        body["inputs"] = [one for one in body["inputs"] if one["name"] == "x"]
+    liar = sealed("w", without_w)
+    check(held(made["plain"], liar)[:2] == (1, "B") and held(liar, made["plain"])[:2] == (1, "A"), "a hidden input")
+    ruling = answer("referee", claim, model, "--a-receipt", liar[1], "--b-receipt", made["plain"][1], codes=(0,))
+    check(ruling.get("right") == "B", ruling)
+    check(held(liar, liar)[0] == 3, "the same hidden input twice")
+    # Outputs that are computed, a constant, an input.
+    for i in range(3):
+        liar = sealed("nan", lambda body, i=i: body["outputs"][i].update(sha256="a" * 64))
+        code, named, text = held(made["nan"], liar)
+        check((code, named) == (3, "B") and "the output" in text, f"output {i}: {code}, {named}, {text}")
+
+
+def requests(folder):
+    """With a request, whoever does not answer it is named, whatever else differs."""
+    request, claim = folder / "request.json", folder / "request.claim"
+    honest = folder / "answer.trace", folder / "answer.json"
+    for args in (("request", SAMPLE, "--prompt-ids", "0,440,68,70", "--max-new-tokens", "3", "--output", request),
+                 (SAMPLE, "--request", request, "--trace", honest[0], "--receipt-path", honest[1])):
+        done = run(*args)
+        check(done.returncode == 0, done.stderr)
+
+    def held(a, b, *options):
+        return run("dispute", "--a", a[0], "--a-receipt", a[1], "--b", b[0], "--b-receipt", b[1], "--claim", claim, "--model", SAMPLE, *options)
+
+    old = HERE.parent / "data" / "version_0_1_0"
+    lies = [((old / "fault.trace", old / "fault.json"), "answers none")]
+    for change, says in ((lambda b: b.update(operation_set="default"), "the operation set is not as requested"),
+                         (lambda b: b.update(extensions={"x": 1}, critical=["x"]), "the receipt requires 'x'")):
+        receipt = json.loads(honest[1].read_text())
+        change(receipt["body"])
+        path = folder / f"unanswered-{len(lies)}.json"
+        path.write_text(json.dumps(seal(receipt)))
+        lies.append(((honest[0], path), says))
+        done = run("verify", path, SAMPLE, "--request", request)
+        check(done.returncode == 1 and says in done.stdout, f"{says}: {done.stdout}")
+    for liar, says in lies:
+        for a, b, who in ((honest, liar, "B"), (liar, honest, "A")):
+            done = held(a, b, "--request", request)
+            check(done.returncode == 3 and f"{who}'s receipt is false" in done.stderr and says in done.stderr, f"{says}: {done.stdout}{done.stderr}")
+    # Without one, a receipt that states other weights than its own trace is named, and is no other run.
+    receipt = json.loads(honest[1].read_text())
+    receipt["body"]["model"]["weights_sha256"] = "a" * 64
+    (folder / "weights.json").write_text(json.dumps(seal(receipt)))
+    done = held(honest, (honest[0], folder / "weights.json"))
+    check(done.returncode == 3 and "B's receipt is false: it states another weights than its trace" in done.stderr, done.stdout + done.stderr)
+
+
 def main():
     global ree_run
     parser = harness.parser()
@@ -303,6 +400,8 @@ def main():
         about = answer("trace", folder / "clean.trace", codes=(0,))
         for part in (flips, neither, altered_claims, altered_inputs, other_model, altered_traces, others, tensors):
             part(folder, about)
+        tensors_of_other_kinds(folder)
+        requests(folder)
     return harness.finish()
 
 

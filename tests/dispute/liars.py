@@ -579,15 +579,19 @@ def once(folder):
     traces = ["dispute", "--a", folder / "seven.trace", "--b", folder / "five.trace", "--claim", claim]
     refused(*traces, "--model", DIGITS, *with_receipts(folder, "seven", "five"), says="different runs: inputs differs")
     # B computed something else than its receipt says.
-    receipt = json.loads((folder / "seven.json").read_text())
-    body = receipt["body"]
-    body["trace"] = json.loads((folder / "five.json").read_text())["body"]["trace"]
-    receipt["receipt_hash"] = hashlib.sha256(b"ree-receipt/2\0" + json.dumps(
-        body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-    (folder / "five.json").write_text(json.dumps(receipt))
+    seven, five = (json.loads((folder / f"{name}.json").read_text()) for name in ("seven", "five"))
+    five["body"]["inputs"] = seven["body"]["inputs"]
     both = with_receipts(folder, "seven", "five")
-    found = answer(*traces, "--model", DIGITS, *both, code=1)
-    check(found["result"] == "input" and not found["wrong"], f"{found}")
+    for version in (2, 1):
+        for name, receipt in (("seven", seven), ("five", five)):
+            receipt["schema"] = f"ree-receipt/{version}"
+            (folder / f"{name}.json").write_text(json.dumps(sealing.seal(receipt)))
+        found = answer(*traces, "--model", DIGITS, *both, code=1)
+        check(found["result"] == "input" and found["wrong"] == (["B"] if version == 2 else []), f"version {version}: {found}")
+        if version == 2:
+            check(answer("referee", claim, DIGITS, *both, code=0)["right"] == "A", "the claim shows it")
+    # Receipts of version 1 hash NaNs as they are, so only the floats themselves show it.
+    refused("referee", claim, DIGITS, *both, says="does not follow from the receipt")
     ruling = answer("referee", claim, DIGITS, *both, "--inputs", folder / "seven-values", code=0)
     check(ruling["right"] == "A", f"{ruling}")
     refused("referee", claim, DIGITS, *both, "--inputs", folder / "five-values", says="not the receipt's input")

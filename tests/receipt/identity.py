@@ -16,6 +16,7 @@ sys.path.insert(0, str(HERE.parent / "harness"))
 sys.path.insert(0, str(HERE.parent / "cli"))
 import harness  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
+import sealing  # noqa: E402
 from harness import check  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample" / "stories"
@@ -96,6 +97,28 @@ def against_the_text(ree_run, folder):
     check(hashes(ree_run, path) == (graph, weights), "a graph of one node")
     numerics = (HERE.parents[1] / "src" / "repops" / "NUMERICS.md").read_text()
     check(graph in numerics and weights in numerics, f"NUMERICS.md gives this example: {graph} {weights}")
+
+    # Inputs with default values, in a subgraph too: their numbers follow the graph.
+    def with_defaults(version):
+        branch = onnx.graph([onnx.node("Add", ["inner", "w"], ["sum"])], [], [onnx.port("sum", onnx.FLOAT, [2])],
+                            [onnx.tensor("inner", onnx.FLOAT, [2], data)])
+        made = onnx.model([onnx.node("If", ["go"], ["y"], attributes={"then_branch": branch, "else_branch": branch})],
+                          [onnx.port("go", onnx.BOOL, []), onnx.port("w", onnx.FLOAT, [2])],
+                          [onnx.port("y", onnx.FLOAT, [2])], [onnx.tensor("w", onnx.FLOAT, [2], data)])
+        path.write_bytes(b"\x08" + bytes([version]) + made[2:])
+        return hashes(ree_run, path)[0]
+
+    def encoded(*defaults):
+        def branch(first):  # the graph of a branch, whose values are numbered from `first` on
+            return (u32(0), u32(1), text("inner"), u32(first, 1, 1), i64(2), u32(1), text(""), text("Add"), i64(17),
+                    u32(0), u32(2, first, 1), u32(1, first + 1), u32(1), text("sum"), u32(first + 1), type_of(1, [2]))
+        return sha(b"ree-graph/1\0", u32(1), text(""), i64(17), u32(2), port("go", 9, []), port("w", 1, [2]),
+                   u32(1), text("w"), u32(1, 1, 1), i64(2),
+                   u32(1), text(""), text("If"), i64(17), u32(2), text("else_branch"), u32(5), *branch(2),
+                   text("then_branch"), u32(5), *branch(4), u32(1, 0), u32(1, 6),
+                   u32(1), text("y"), u32(6), type_of(1, [2]), *defaults).hex()
+    check(with_defaults(3) == encoded(), "constants of IR version 3")
+    check(with_defaults(4) == encoded(u32(1, 1)), "default values of IR version 4")
 
     # Larger: a weight of several chunks, two integer attributes, an omitted input.
     big = bytes(range(256)) * (5 << 11)  # 2.5 MiB
@@ -303,6 +326,60 @@ def templates(ree_run, folder):
     check(len(by_hash) == len(made), f"{len(by_hash)} hashes of {len(made)} templates")
 
 
+def unknown_tokens(ree_run, folder):
+    """The tokenizer's hash says whether a character without a token is dropped or is an error."""
+    tokenizer = json.loads((SAMPLE / "tokenizer.json").read_text())
+    del tokenizer["model"]["vocab"]["Q"]
+    tokenizer["model"]["merges"] = [merge for merge in tokenizer["model"]["merges"] if "Q" not in "".join(merge)]
+    path = folder / "unknown" / "tokenizer.json"
+    path.parent.mkdir(exist_ok=True)
+    made = {}
+    for unk in (None, "<none such>"):
+        tokenizer["model"]["unk_token"] = unk
+        path.write_text(json.dumps(tokenizer))
+        for text in ("Once", "Once Q"):
+            done = subprocess.run([ree_run, "tokenize", str(path), "--text", text, "--json"], capture_output=True, text=True)
+            check((done.returncode == 0) == (text == "Once" or unk is None), f"{unk}, {text}: {done.stdout}{done.stderr}")
+            if done.returncode == 0:
+                made.setdefault(unk, json.loads(done.stdout)["tokenizer_sha256"])
+    check(len(made) == 2 and made[None] != made["<none such>"], made)
+
+
+def default_values(ree_run, folder):
+    """An initializer that is also an input is a constant before IR version 4, and may be replaced since. So the two
+    models have different hashes, and a receipt of one is not a receipt of the other."""
+    nodes = [onnx.node("Gather", ["e", "input_ids"], ["a"]), onnx.node("Gather", ["p", "total_sequence_length"], ["b"]),
+             onnx.node("Add", ["a", "b"], ["logits"])]
+    inputs = [onnx.port("input_ids", onnx.INT64, ["batch", "n"]), onnx.port("total_sequence_length", onnx.INT64, [1])]
+    weights = [onnx.floats("e", [4, 4], [(7 * i + i * i) % 11 / 4 for i in range(16)]),
+               onnx.floats("p", [9, 4], [(5 * i * i + 3 * i) % 13 / 4 for i in range(36)]),
+               onnx.tensor("total_sequence_length", onnx.INT64, [1], struct.pack("<q", 3))]
+    made = onnx.model(nodes, inputs, [onnx.port("logits", onnx.FLOAT, ["batch", "n", 4])], weights)
+    check(made[:2] == b"\x08\x08", "the model begins with its IR version")
+    models, receipts = {}, {}
+    for version in (3, 4, 8):
+        models[version] = folder / f"ir{version}.onnx"
+        models[version].write_bytes(b"\x08" + bytes([version]) + made[2:])
+        receipts[version] = folder / f"ir{version}.json"
+        harness.run(ree_run, models[version], "--prompt-ids", "1,2", "--max-new-tokens", "5", "--receipt-path", receipts[version])
+    found = {version: hashes(ree_run, path) for version, path in models.items()}
+    check(found[4] == found[8] and found[3][0] != found[8][0] and found[3][1] == found[8][1], found)
+    for model in models:
+        for receipt in receipts:
+            same = (model == 3) == (receipt == 3)
+            done = harness.call(ree_run, "verify", receipts[receipt], models[model])
+            check((done.returncode == 0) == same and ("graph: agrees" in done.stdout) == same,
+                  f"{receipt} with {model}: {done.stdout}")
+    # Receipts of version 1 lack what tells the models apart, and verify says so.
+    old = json.loads(receipts[8].read_text())
+    old["body"]["model"]["graph_sha256"] = found[3][0]
+    old["schema"] = "ree-receipt/1"
+    path = folder / "ir8-old.json"
+    path.write_text(json.dumps(sealing.seal(old)))
+    done = harness.call(ree_run, "verify", path, models[8])
+    check(done.returncode == 3 and "graph: agrees" in done.stdout and "default values: not checked" in done.stdout, done.stdout)
+
+
 def exports(ree_run, model, folder):
     before = hashes(ree_run, model)
     local = folder / model.name
@@ -352,6 +429,8 @@ def main():
         independence(args.ree_run, folder)
         random_nodes(args.ree_run, folder)
         templates(args.ree_run, folder)
+        unknown_tokens(args.ree_run, folder)
+        default_values(args.ree_run, folder)
         exports(args.ree_run, SAMPLE, folder)
         trained = args.models / "stories260K" if args.models else None
         if trained and trained.is_dir():

@@ -249,6 +249,13 @@ def liars():
         liar = trace, relabel(honest[1], f"{name}-lie.json", trace_root=root)
         found = disputed(honest, liar, "--data", data, codes=(1, 2, 3))
         check(found.get("wrong") == ["B"], f"{name}: {found}")
+        # Another version of ree may make another header, so a party that states one is not named.
+        receipt = json.loads(liar[1].read_text())
+        receipt["unbound"]["ree_version"] = "0.9.9"
+        liar[1].write_text(json.dumps(receipt))
+        for a, b in ((honest, liar), (liar, honest)):
+            found = disputed(a, b, "--data", data, codes=(1, 2, 3))
+            check(not found.get("wrong") and "a referee of that version" in found.get("undecided", ""), f"{name}, of another version: {found}")
     # A root that is not in the receipt, receipts of different trainings, of another step, without a trace, with a key.
     liar = honest[0], relabel(honest[1], "root-lie.json", trace_root="0" * 64)
     check(disputed(went, went, codes=(0,))["result"] == "same", "one party twice")
@@ -396,6 +403,55 @@ def steps_of_all_kinds():
                 check(named, f"step {at}, input {inputs_of(honest[0])[i]}: {done.stdout}{done.stderr}")
 
 
+def kept_states():
+    """A state that no node computes, in a training that continued: it may not change between two steps."""
+    metadata = {**steps.METADATA, "states": {**steps.METADATA["states"], "k": "k"}}
+    step = steps.line_step(
+        folder / "kept.onnx", metadata, inputs=[onnx.port("k", onnx.FLOAT, [1])],
+        initializers=[onnx.floats("w", [3], [.5, 1, 1]), onnx.floats("m", [3], [0] * 3), onnx.floats("k", [1], [2])],
+        outputs=[onnx.port("loss", onnx.FLOAT, []), *(onnx.port(name, onnx.FLOAT, [3]) for name in ("w.next", "m.next")),
+                 onnx.port("k", onnx.FLOAT, [1])])
+    begun = folder / "kept.safetensors"
+    harness.run(args.ree_run, "train", step, "--data", data, "--steps", 3, "--checkpoint", begun)
+    honest = party("kept", "--steps", 6, "--resume", begun, "--receipt-interval", 1, step=step)
+    names = inputs_of(honest[0])
+
+    def values(trace):
+        """The digests of each step, as the trace has them."""
+        read = trace.read_bytes()
+        size, n_steps = struct.unpack("<Q", read[12:20])[0], struct.unpack("<Q", read[-40:-32])[0]
+        body = read[20 + size:-44]
+        each = len(body) // n_steps
+        return [[body[t * each + i:t * each + i + 32] for i in range(0, each, 32)] for t in range(n_steps)]
+
+    def points(trace, loss):
+        """What a receipt with this trace states. What a step leaves is what the next one reads; of the last one it is known."""
+        made, all_steps = [], values(trace)
+        root = steps.states_root({name: all_steps[0][names.index(name)] for name in ("w", "m", "k")})
+        chain = steps.chain_begin(3, root)
+        made.append({"states_sha256": root.hex(), "chain_sha256": chain.hex()})
+        for digests in all_steps:
+            left = {name: digests[computed[name]] for name in ("w", "m")}
+            root = steps.states_root({**left, "k": digests[names.index("k")]})
+            chain = steps.chain_add(chain, digests[loss], root)
+            made.append({"states_sha256": root.hex(), "chain_sha256": chain.hex()})
+        return made
+    all_steps = values(honest[0])
+    n_values = range(len(names), len(all_steps[0]))
+    # The values that a step computes for the next one, and the loss, are found by their digests.
+    computed = {name: next(i for i in n_values if all(a[i] == b[names.index(name)] for a, b in zip(all_steps, all_steps[1:])))
+                for name in ("w", "m")}
+    stated = json.loads(honest[1].read_text())["body"]["points"]
+    loss = [i for i in n_values if points(honest[0], i) == stated]
+    check(len(loss) == 1, f"the points follow from the trace: {loss}")
+    for at in (1, 2):
+        trace, root = with_value(honest[0], folder / "kept-lie.trace", at, names.index("k"))
+        liar = trace, relabel(honest[1], "kept-lie.json", trace_root=root, points=points(trace, loss[0]))
+        for a, b, who in ((honest, liar, "B"), (liar, honest, "A")):
+            done = harness.call(args.ree_run, *dispute_of(a, b)[:-1], step, "--data", data)
+            check(done.returncode == 3 and f"{who}'s receipt is false: its trace changes the state 'k'" in done.stderr, done.stdout + done.stderr)
+
+
 def inputs_of(trace):
     data = trace.read_bytes()
     size = struct.unpack("<Q", data[12:20])[0]
@@ -436,6 +492,7 @@ def main():
         false_receipts()
         renamed()
         steps_of_all_kinds()
+        kept_states()
         flips()
     return harness.finish()
 

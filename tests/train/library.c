@@ -137,6 +137,27 @@ static void check_environment(const char *expected) {
     ree_training_destroy(training);
 }
 
+// Without folded constants the trace has another root, which would not be that of other parties.
+static void check_no_fold(const char *step) {
+    struct ree_model_options options = {.size = sizeof options, .no_fold = true};
+    struct ree_model *unfolded, *folded = model;
+    struct ree_training_receipt *none;
+    OK(ree_model_load(step, &options, &unfolded, &err));
+    model = unfolded;
+    struct ree_training *training = make_training(3);
+    OK(ree_training_record(training, 1, &err));
+    make_steps(training, 1);
+    char root[65];
+    memset(root, 'a', 64);
+    root[64] = 0;
+    FAILS(ree_training_receipt_create(training, root, &none, &err), REE_INVALID, "no_fold");
+    OK(ree_training_receipt_create(training, NULL, &none, &err));
+    ree_training_receipt_destroy(none);
+    ree_training_destroy(training);
+    model = folded;
+    ree_model_destroy(unfolded);
+}
+
 static void check_records(const char *expected, const char *checkpoint) {
     struct ree_training *training = make_training(3);
     struct ree_training_receipt *none;
@@ -252,6 +273,7 @@ int main(int argc, char **argv) {
     check_environment(hex);
     snprintf(path, sizeof path, "%s/file", folder);
     check_records(hex, path);
+    check_no_fold(argv[1]);
     check_verification();
     check_parse(path);
     check_sizes("ree_training_options", sizeof(struct ree_training_options), use_options);
