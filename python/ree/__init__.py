@@ -11,6 +11,7 @@ from ree.comparison import Comparison, compare, diff
 from ree.conversion import CompileOptions, convert
 from ree.decoding import Decoding, Sequence
 from ree.device import Device, DeviceListing, Fact, devices
+from ree.device_tensor import DeviceTensor
 from ree.errors import (Cancelled, DeviceError, Error, InternalError, InvalidError, IOFailure, NotFoundError,
                         OutOfMemoryError, UnavailableError, UnsupportedError)
 from ree.explanation import DispatchCost, Explanation, GraphCost, explain
@@ -30,7 +31,7 @@ from ree.trainings import Training, TrainingPoint, TrainingReceipt, TrainingVeri
 __version__ = _ffi.string(_lib.ree_version()).decode()
 numerics = _ffi.string(_lib.ree_numerics_version()).decode()  # the version of the output bits
 
-__all__ = ["Cancelled", "Check", "Comparison", "CompileOptions", "Decoding", "Device", "DeviceError", "DeviceListing",
+__all__ = ["Cancelled", "Check", "Comparison", "CompileOptions", "Decoding", "Device", "DeviceError", "DeviceListing", "DeviceTensor",
            "DispatchCost", "Error", "Explanation", "Fact", "Finding", "Generation", "Generator", "GraphCost",
            "IOFailure", "InternalError", "InvalidError", "Kernel",
            "Model", "NotFoundError", "OutOfMemoryError", "Port", "Receipt", "ReceiptDifference", "Recording",

@@ -167,7 +167,7 @@ class Device:
         with self.lock:
             self.handle()
             if self._n_users:
-                raise Error(f"device '{self.spec}' has open sessions: close them first")
+                raise Error(f"device '{self.spec}' has open sessions or tensors: close them first")
             self._destroy()
 
     def __del__(self):

@@ -1,10 +1,11 @@
 """Sessions: a session runs one model on one device."""
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Dict, List, Optional, Union
 
 from ree._ree import ffi, lib
 from ree.annotations import KernelFunction, Path, ProgressFunction, StageFunction, Value, Values
 from ree.device import Device
+from ree.device_tensor import DeviceTensor
 from ree.errors import InvalidError, check
 from ree.model import Model, Port
 from ree.progress import Listener, Progress
@@ -72,14 +73,18 @@ class Session(DeviceUser):
         """The model's outputs: a list of ree.Port."""
         return list(self.model.outputs)
 
-    def run(self, inputs: Values, outputs: Optional[Iterable[str]] = None) -> Dict[str, Value]:
+    def run(self, inputs: Values, outputs: Optional[Iterable[str]] = None, *,
+            into: Optional[Mapping[str, DeviceTensor]] = None) -> Dict[str, Value]:
         """Runs the model once; returns a dict of its outputs by name.
 
         inputs     a mapping from names to values: arrays of NumPy, PyTorch or another library with
                    DLPack or the buffer protocol, lists and numbers; a list of them for a sequence;
-                   None for an absent value. They are read where they lie if they are dense and
-                   row-major; otherwise copied
+                   None for an absent value; a ree.DeviceTensor. They are read where they lie if they are
+                   dense and row-major; otherwise copied
         outputs    the names wanted; None: all
+        into       a ree.DeviceTensor for each output that stays on the device, by name; these outputs are not
+                   in the dict. Each has the output's type and shape, and no other use in this run. After a
+                   failure their contents are undefined
 
         Outputs are PyTorch's tensors if an input is one, otherwise NumPy's arrays, or memoryviews if
         NumPy is not installed. Raises InvalidError if an input is missing or unknown, or has a wrong
@@ -91,7 +96,12 @@ class Session(DeviceUser):
             unknown = [name for name in outputs if name not in self._names]
             if unknown:
                 raise InvalidError(f"the model has no output '{unknown[0]}'; its outputs are {', '.join(self._names)}")
-        repeated, results = self._repeated.matching(inputs), self._results
+        repeated: Any = None if into else self._repeated.matching(inputs)
+        results = self._results
+        if repeated is None:
+            on_device = {name: value for name, value in inputs.items() if isinstance(value, DeviceTensor)}
+            if on_device or into:
+                return self._run_on_device(inputs, outputs, on_device, dict(into or {}))
         filled = None if repeated else self.inputs_of(inputs)
         as_torch = filled is not None and filled.has_torch
         device_lock = self.device.lock  # first, for its message
@@ -110,6 +120,29 @@ class Session(DeviceUser):
                     self._repeated.remember(filled)
                 return {name: output(results[i], as_torch) for i, name in enumerate(self._names)
                         if outputs is None or name in outputs}
+            finally:
+                for i in range(len(self._names)):
+                    lib.ree_tensor_finish(results + i)
+                self.device.release_later()
+
+    def _run_on_device(self, inputs, outputs, on_device, into):
+        filled = self.inputs_of({name: value for name, value in inputs.items() if name not in on_device})
+        lists = []
+        with self.model.shared.lock, self.device.lock:
+            self.device.handle()
+            for named in (on_device, into):
+                structs = ffi.new("struct ree_named_device_tensor[]", len(named))
+                names = [ffi.new("char[]", name.encode()) for name in named]
+                for struct, name, tensor in zip(structs, names, named.values()):
+                    struct.name, struct.tensor = name, tensor.open()
+                lists.append((structs, names))
+            results = ffi.new("struct ree_tensor[]", max(1, len(self._names)))
+            try:
+                self._check(lib.ree_session_run_on_device(
+                    self.open(), filled.structs, filled.n, lists[0][0], len(on_device), lists[1][0], len(into),
+                    results, self._err))
+                return {name: output(results[i], filled.has_torch) for i, name in enumerate(self._names)
+                        if name not in into and (outputs is None or name in outputs)}
             finally:
                 for i in range(len(self._names)):
                     lib.ree_tensor_finish(results + i)

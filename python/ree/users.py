@@ -75,7 +75,7 @@ class DeviceUser:
     def open(self):
         """Returns the C object. Raises Error if it is closed."""
         if self._out is None:
-            raise Error(f"the {self.kind} is closed")
+            raise Error(f"the {self.kind.replace('_', ' ')} is closed")
         return self._out[0]
 
     def _release(self):

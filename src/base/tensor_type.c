@@ -25,7 +25,11 @@ enum ree_status ree_wrong_type(const char *what, const char *name, const struct 
     append_type(&text, tensor->dtype, tensor->rank, tensor->dims);
     ree_strbuf_printf(&text, ", expected ");
     append_type(&text, dtype, rank, dims);
-    ree_fail(err, REE_INVALID, "%s '%.128s' is %s", what, name, text.data ? text.data : "?");
+    const char *types = text.data ? text.data : "?";
+    if (name)
+        ree_fail(err, REE_INVALID, "%s '%.128s' is %s", what, name, types);
+    else
+        ree_fail(err, REE_INVALID, "%s is %s", what, types);
     ree_strbuf_finish(&text);
     return REE_INVALID;
 }

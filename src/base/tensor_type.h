@@ -7,8 +7,8 @@
 // Whether the value is a tensor of this type and shape.
 bool ree_has_type(const struct ree_tensor *tensor, enum ree_dtype dtype, uint32_t rank,
                   const int64_t *dims);
-// Fails with "WHAT 'name' is float32[3], expected float32[4]". A negative dimension is printed as
-// N.
+// Fails with "WHAT 'name' is float32[3], expected float32[4]", without a name if `name` is NULL. A
+// negative dimension is printed as N.
 enum ree_status ree_wrong_type(const char *what, const char *name, const struct ree_tensor *tensor,
                                enum ree_dtype dtype, uint32_t rank, const int64_t *dims,
                                struct ree_error *err);

@@ -62,7 +62,7 @@ enum ree_status ree_device_tensor_write(struct ree_device_tensor *t,
     REE_FLOAT_ENV_API();
     REE_TRY(check_contents(contents, err));
     if (!ree_has_type(contents, t->type.dtype, t->type.rank, t->type.dims))
-        return ree_wrong_type("the contents of", "a device tensor", contents, t->type.dtype,
+        return ree_wrong_type("the value for a device tensor", NULL, contents, t->type.dtype,
                               t->type.rank, t->type.dims, err);
     return write_contents(t, contents, err);
 }

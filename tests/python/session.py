@@ -551,6 +551,49 @@ def test_sequences_have_hashes():
             session.run({"x": [[-1, 300]]})
 
 
+def test_device_tensors():
+    """Values that stay on the device: the same outputs as of values of the host, states that go round, errors."""
+    builder = [onnx.node("Mul", ["s", "x"], ["p"]), onnx.node("Tanh", ["p"], ["s.next"]), onnx.node("Neg", ["p"], ["y"])]
+    model = onnx.model(builder, [onnx.port(name, onnx.FLOAT, [2, 3]) for name in ("s", "x")],
+                       [onnx.port(name, onnx.FLOAT, [2, 3]) for name in ("s.next", "y")])
+    values = {"s": np.arange(6, dtype=np.float32).reshape(2, 3), "x": np.full((2, 3), 1.5, np.float32)}
+    with ree.Device("cpu") as device, ree.Session(model, device) as session:
+        state, later = ree.DeviceTensor(values["s"], device), ree.DeviceTensor(values["s"], device)
+        x = ree.DeviceTensor(values["x"], device)
+        check((x.shape, x.dtype) == ((2, 3), "float32"), (x.shape, x.dtype))
+        for _ in range(5):
+            wanted = session.run(values)
+            values["s"] = wanted["s.next"]
+            made = session.run({"s": state, "x": x}, into={"s.next": later})
+            check(list(made) == ["y"] and made["y"].tobytes() == wanted["y"].tobytes(), made)
+            state, later = later, state
+        check(state.read().tobytes() == values["s"].tobytes(), state.read())
+        mixed = session.run({"s": state, "x": values["x"]}, outputs=["y"])
+        check(list(mixed) == ["y"] and mixed["y"].tobytes() == session.run(values)["y"].tobytes(), mixed)
+        state.write(np.zeros((2, 3), np.float32))
+        check(not session.run({"s": state, "x": x})["y"].any(), "new contents")
+        with fails(ree.InvalidError, "the value for a device tensor is float32[2,2], expected float32[2,3]"):
+            state.write(np.zeros((2, 2), np.float32))
+        with fails(ree.InvalidError, "the model has no output 'z'"):
+            session.run({"s": state, "x": x}, into={"z": later})
+        with fails(ree.InvalidError, "the device tensor of output 'y' has another use"):
+            session.run({"s": state, "x": x}, into={"y": x})
+        with fails(ree.InvalidError, "input 'x' is missing"):
+            session.run({"s": state})
+        with fails(TypeError, "cannot be pickled"):
+            pickle.dumps(x)
+        with ree.Device("cpu") as other, ree.DeviceTensor(values["x"], other) as elsewhere:
+            with fails(ree.InvalidError, "the tensor of input 'x' is on another device"):
+                session.run({"s": state, "x": elsewhere})
+        with fails(ree.Error, "has open sessions or tensors"):
+            device.close()
+        for tensor in (state, later, x):
+            tensor.close()
+            tensor.close()
+        with fails(ree.Error, "the device tensor is closed"):
+            session.run({"s": state, "x": values["x"]})
+
+
 def test_readme():
     """The examples of README.md and python/README.md print what they say."""
     root = HERE.parents[1]

@@ -241,7 +241,7 @@ static void check_refused(void) {
     refused(ree_device_tensor_create(device, &copy, &none, &err), REE_INVALID, "does not match");
     CHECK(!none);
     refused(ree_device_tensor_write(x, &wide, &err), REE_INVALID,
-            "is float32[2,4], expected float32[2,3]");
+            "the value for a device tensor is float32[2,4], expected float32[2,3]");
     copy = in[2];
     *(unsigned char *)copy.data = 2;
     refused(ree_device_tensor_write(go, &copy, &err), REE_INVALID, "not a valid bool");
