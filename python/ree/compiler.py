@@ -19,10 +19,11 @@ from ree.device import Device
 from ree.errors import UnsupportedError
 from ree.kernels import Kernels
 from ree.model import Model
+from ree.resident import Resident, is_kept
 from ree.session import Session
 from ree.stages import Stage
 
-_OPTIONS = {"device": "cpu", "fallback": False}
+_OPTIONS = {"device": "cpu", "fallback": False, "resident": False}
 _devices: Dict[str, Device] = {}  # spec -> an open device
 _devices_lock = threading.Lock()
 
@@ -52,6 +53,12 @@ def _device(spec):
         return _devices[spec]
 
 
+def resident_of(device):
+    """The copies of parameters on a device, which all compiled graphs share."""
+    with _devices_lock:
+        return vars(device).setdefault("resident", Resident(device))
+
+
 class CompiledGraph:
     """An FX graph of ATen operators, as a model on a device. Called with the graph's inputs; returns a list of
     its outputs.
@@ -60,8 +67,8 @@ class CompiledGraph:
               has run, the program and its memory plan, for each set of shapes
     kernels   the kernels that these programs launch"""
 
-    def __init__(self, graph_module, device, kind="graph"):
-        self.kind = kind
+    def __init__(self, graph_module, device, kind="graph", resident=None):
+        self.kind, self._resident = kind, resident
         self.stages = [Stage(f"{kind}: captured", graph_module.print_readable(print_output=False))]
         lowered = lowering.Lowering(graph_module.graph)
         self._inputs, self._outputs, self._n_random = lowered.inputs, lowered.outputs, lowered.n_random
@@ -85,6 +92,8 @@ class CompiledGraph:
             values["random.seed"], values["random.step"] = _draw()
         if CompiledGraph.kept is not None:
             CompiledGraph.kept[self] = values
+        if self._resident is not None and self.session:
+            values = {name: self._resident.of(value) if is_kept(value) else value for name, value in values.items()}
         made = self.session.run(values) if self.session else {}
         for name, message in self._asserted:
             if not bool(made[name]):
@@ -118,13 +127,14 @@ class _OneNode:
         self.nodes = [node]
 
 
-def _compile(graph_module, device, fallback, kind, made):
-    """What runs a graph. Adds the CompiledGraphs to the list `made`."""
+def _compile(graph_module, device, chosen, kind, made):
+    """What runs a graph. Adds the CompiledGraphs to the list `made`. chosen: the options."""
+    resident = resident_of(device) if chosen["resident"] else None
     missing = lowering.unsupported(graph_module.graph)
     if not missing:
-        made.append(CompiledGraph(graph_module, device, kind))
+        made.append(CompiledGraph(graph_module, device, kind, resident))
         return made[-1]
-    if not fallback:
+    if not chosen["fallback"]:
         raise UnsupportedError(f"PyTorch's operators {', '.join(missing)} are not supported; with options="
                                "{'fallback': True} PyTorch computes them, without the promise of equal bits")
     warnings.warn(f"PyTorch computes {', '.join(missing)}: these results may differ between devices", stacklevel=2)
@@ -132,7 +142,7 @@ def _compile(graph_module, device, fallback, kind, made):
     fused = partitioner.partition_and_fuse()
     for name, part in list(fused.named_children()):
         if name.startswith("fused_"):
-            compiled = CompiledGraph(part, device, f"{kind}, {name}")
+            compiled = CompiledGraph(part, device, f"{kind}, {name}", resident)
             made.append(compiled)
             is_list = isinstance(_output_of(part), (list, tuple))
             setattr(fused, name, _Part(compiled, is_list))
@@ -161,7 +171,10 @@ def backend(graph_module, example_inputs, options=None):
         torch.compile(model, backend="ree", options={"device": "vulkan"})
 
     options    "device": a ree.Device or the spec of one (default "cpu"); "fallback": True lets PyTorch compute
-               operators that ree lacks, and warns about each graph with some (default False: raise)"""
+               operators that ree lacks, and warns about each graph with some (default False: raise);
+               "resident": True keeps copies of parameters on the device and copies a parameter again only if
+               PyTorch's counter says that it has changed. Changes through `parameter.data` or memory that
+               NumPy shares are not counted (default False: parameters are read in each call)"""
     unknown = set(options or {}) - set(_OPTIONS)
     if unknown:
         raise ValueError(f"backend 'ree': unknown option '{sorted(unknown)[0]}'; there are {', '.join(_OPTIONS)}")
@@ -171,7 +184,7 @@ def backend(graph_module, example_inputs, options=None):
     made = _graphs_of_caller()
 
     def compile_graph(kind):
-        return lambda graph, inputs: make_boxed_func(_compile(graph, device, chosen["fallback"], kind, made))
+        return lambda graph, inputs: make_boxed_func(_compile(graph, device, chosen, kind, made))
     compile_all = aot_autograd(fw_compiler=compile_graph("forward"), bw_compiler=compile_graph("backward"),
                                inference_compiler=compile_graph("inference"),
                                decompositions=lowering.decompositions())

@@ -4,6 +4,7 @@ options, dynamic shapes, random numbers, optimizer steps.
 
     PYTHONPATH=build/python tests/python/compile.py      # needs PyTorch 2.5 or later; some minutes
 """
+import gc
 import pathlib
 import sys
 import warnings
@@ -466,6 +467,47 @@ def test_optimizers():
             sides.append([p.detach().clone() for p in model.parameters()])
         for a, b in zip(*sides):
             close(b, a, name, 1e-4)
+
+
+def test_resident():
+    """Parameters that stay on the device: the same bits as without, and copied only after they have changed."""
+    def trained(device, **options):
+        torch.manual_seed(3)
+        compiler.manual_seed(3)
+        model = torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.Tanh(), torch.nn.BatchNorm1d(16), torch.nn.Linear(16, 3))
+        x = torch.randn(9, 6)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        run = compiled(model, options={"device": device, **options})
+        step = torch.compile(optimizer.step, backend=compiler.backend, options={"device": device, **options})
+        for _ in range(4):
+            run(x).square().mean().backward()
+            step()
+            optimizer.zero_grad()
+        model.eval()
+        with torch.no_grad():
+            outputs = [run(x) for _ in range(3)]
+            model[0].weight.mul_(2)
+            outputs.append(run(x))
+        return [*model.state_dict().values(), *outputs]
+    try:
+        device = ree.Device("vulkan")
+    except ree.UnavailableError:
+        device = ree.Device("cpu")
+    plain = trained(device)
+    resident = compiler.resident_of(device)
+    check(resident.n_copied == 0, "nothing is kept without the option")
+    kept = trained(device, resident=True)
+    check(all(torch.equal(a, b) for a, b in zip(plain, kept)), "the same bits")
+    # 6 parameters. Each is copied for the first step, after each step for the next pass, and once more after mul_.
+    check((resident.n_copied, resident.n_reused > 30) == (6 * 5 + 1, True), (resident.n_copied, resident.n_reused))
+    torch._dynamo.reset()
+    gc.collect()
+    check(not resident._copies, "the model is gone, and its copies too")  # pylint: disable=protected-access
+    with torch.inference_mode():
+        inside = torch.nn.Linear(2, 2)
+        x = torch.ones(1, 2)
+        check(torch.equal(compiled(inside, options={"device": device, "resident": True})(x),
+                          compiled(inside, options={"device": device})(x)), "tensors without a counter")
 
 
 def note(rules):
