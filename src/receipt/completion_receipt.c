@@ -44,7 +44,7 @@ static enum ree_status begin(struct making *m, const struct ree_receipt_options 
     return REE_OK;
 }
 
-static enum ree_status no_fold_fails(struct ree_error *err) {
+enum ree_status ree_receipt_needs_folding(struct ree_error *err) {
     return ree_fail(err, REE_INVALID,
                     "a receipt's trace requires folded constants: no_fold would change its root");
 }
@@ -56,7 +56,7 @@ static enum ree_status describe(struct ree_completion *c, struct making *m,
     const struct ree_generator *g = c->generator;
     if (c->n != 1)
         return ree_fail(err, REE_INVALID, "a receipt requires one prompt, not %zu", c->n);
-    if (m->options.trace && g->model_options.no_fold) return no_fold_fails(err);
+    if (m->options.trace && g->model_options.no_fold) return ree_receipt_needs_folding(err);
     if (m->options.trace &&
         (m->traced.prefill_chunk < 1 || m->traced.prefill_chunk > REE_MAX_PREFILL_CHUNK))
         return ree_fail(err, REE_INVALID,
@@ -162,7 +162,7 @@ enum ree_status ree_receipt_create_tensors(const struct ree_model *model,
         if (ree_device_operation_set(devices[i]) != ree_device_operation_set(devices[0]))
             return ree_fail(err, REE_INVALID,
                             "the devices are opened with different operation sets");
-    if (m.options.trace && model->no_fold) return no_fold_fails(err);
+    if (m.options.trace && model->no_fold) return ree_receipt_needs_folding(err);
     if (m.options.trace && m.traced.prefill_chunk)
         return ree_fail(err, REE_INVALID, "the trace of a run of tensors has no prefill chunk");
     REE_TRY(check_inputs(model, inputs, n_inputs, err));

@@ -150,10 +150,7 @@ static enum ree_status read_run(struct ree_verify_job *job, const struct ree_gen
         job->owns_plan = true;
         if (!job->run.partition_plan) return ree_no_memory(err);
     }
-    if (job->options.trace && job->run_model.no_fold)
-        return ree_fail(err, REE_INVALID,
-                        "a receipt's trace requires folded constants: no_fold would change its "
-                        "root");
+    if (job->options.trace && job->run_model.no_fold) return ree_receipt_needs_folding(err);
     if (job->run.rank) return ree_fail(err, REE_UNSUPPORTED, "verification runs in one process");
     return REE_OK;
 }

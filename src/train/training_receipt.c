@@ -50,10 +50,7 @@ void ree_training_receipt_describe(struct ree_training_receipt *r) {
 static enum ree_status fill(struct ree_training_receipt *r, const struct ree_training *t,
                             const char *trace_root, struct ree_error *err) {
     ree_digest root;
-    if (trace_root && t->model->no_fold)
-        return ree_fail(err, REE_INVALID,
-                        "a receipt's trace requires folded constants: no_fold would change its "
-                        "root");
+    if (trace_root && t->model->no_fold) return ree_receipt_needs_folding(err);
     if (trace_root && !ree_unhex(trace_root, root))
         return ree_fail(err, REE_INVALID, "the root of the trace is not 64 hexadecimal digits");
     if (trace_root) ree_hex(root, r->trace_root);

@@ -273,10 +273,7 @@ static enum ree_status verify(struct job *job, struct ree_error *err) {
                          "'%s' promises no bits that another device could compare",
                          r->operation_set);
     }
-    if (job->options.trace && job->t->model->no_fold)
-        return ree_fail(err, REE_INVALID,
-                        "a receipt's trace requires folded constants: no_fold would change its "
-                        "root");
+    if (job->options.trace && job->t->model->no_fold) return ree_receipt_needs_folding(err);
     if (job->options.trace && !r->trace_root[0])
         return ree_fail(err, REE_INVALID, "the receipt has no trace that could be compared");
     if (differs(job->v)) return REE_OK;
