@@ -56,7 +56,9 @@ def _device(spec):
 def resident_of(device):
     """The copies of parameters on a device, which all compiled graphs share."""
     with _devices_lock:
-        return vars(device).setdefault("resident", Resident(device))
+        if "resident" not in vars(device):
+            vars(device)["resident"] = Resident(device)
+        return vars(device)["resident"]
 
 
 class CompiledGraph:
@@ -173,8 +175,9 @@ def backend(graph_module, example_inputs, options=None):
     options    "device": a ree.Device or the spec of one (default "cpu"); "fallback": True lets PyTorch compute
                operators that ree lacks, and warns about each graph with some (default False: raise);
                "resident": True keeps copies of parameters on the device and copies a parameter again only if
-               PyTorch's counter says that it has changed. Changes through `parameter.data` or memory that
-               NumPy shares are not counted (default False: parameters are read in each call)"""
+               PyTorch's counter says that it has changed, or after a step of an optimizer. Changes of
+               `parameter.data` or of memory that NumPy shares are not noticed (default False: parameters are
+               read in each call)"""
     unknown = set(options or {}) - set(_OPTIONS)
     if unknown:
         raise ValueError(f"backend 'ree': unknown option '{sorted(unknown)[0]}'; there are {', '.join(_OPTIONS)}")

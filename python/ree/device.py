@@ -84,6 +84,7 @@ class Device:
         self._later: List[Callable[[], None]] = []  # what could not be released while the device was used
         self._n_users = 0
         self._is_unused = False  # nothing refers to it but its users
+        self.on_close: List[Callable[[], None]] = []  # called before it is closed: releases what is kept on it
         err = ffi.new("struct ree_error *")
         _open_devices.add(self)
         check(lib.ree_device_open(c_text(spec), options, self._out, err), err)
@@ -164,6 +165,8 @@ class Device:
         """Releases the device. Raises Error while a session uses it."""
         if self._is_foreign or not self._out[0]:
             return
+        for release in list(self.on_close):
+            release()
         with self.lock:
             self.handle()
             if self._n_users:

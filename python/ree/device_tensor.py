@@ -32,7 +32,7 @@ class DeviceTensor(DeviceUser):
         struct = filled.structs[0]
         self.shape: Tuple[int, ...] = tuple(ffi.unpack(struct.dims, struct.rank)) if struct.rank else ()
         self.dtype: str = DTYPES[struct.dtype]
-        self._as_torch = filled.has_torch
+        self.as_torch = filled.has_torch  # made from a tensor of PyTorch
 
         def create(handle, out):
             check(lib.ree_device_tensor_create(handle, filled.structs, out, self._err), self._err)
@@ -58,7 +58,7 @@ class DeviceTensor(DeviceUser):
             self.device.handle()
             check(lib.ree_device_tensor_read(self.open(), made, self._err), self._err)
         try:
-            return output(made[0], self._as_torch)
+            return output(made[0], self.as_torch)
         finally:
             lib.ree_tensor_finish(made)
 

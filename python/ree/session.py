@@ -126,6 +126,10 @@ class Session(DeviceUser):
                 self.device.release_later()
 
     def _run_on_device(self, inputs, outputs, on_device, into):
+        for name, tensor in into.items():
+            if not isinstance(tensor, DeviceTensor):
+                raise TypeError(f"into: a ree.DeviceTensor is expected for '{name}', not {type(tensor).__name__}")
+        as_torch = any(tensor.as_torch for tensor in on_device.values())
         filled = self.inputs_of({name: value for name, value in inputs.items() if name not in on_device})
         lists = []
         with self.model.shared.lock, self.device.lock:
@@ -141,7 +145,7 @@ class Session(DeviceUser):
                 self._check(lib.ree_session_run_on_device(
                     self.open(), filled.structs, filled.n, lists[0][0], len(on_device), lists[1][0], len(into),
                     results, self._err))
-                return {name: output(results[i], filled.has_torch) for i, name in enumerate(self._names)
+                return {name: output(results[i], as_torch or filled.has_torch) for i, name in enumerate(self._names)
                         if name not in into and (outputs is None or name in outputs)}
             finally:
                 for i in range(len(self._names)):

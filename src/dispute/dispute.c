@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/dtype.h"
 #include "dispute/bind.h"
 #include "dispute/dispute_internal.h"
 #include "dispute/training_rules.h"
@@ -32,9 +31,8 @@ static enum ree_status first_in_step(struct ree_bench *b, enum ree_ask halves, u
 
 // The claim
 
-// Creates the claim and fills in what every claim has: the header that both parties should have,
-// and what each party is committed to.
-static enum ree_status begin_claim(struct ree_bench *b, enum ree_claim_kind kind, uint64_t step) {
+enum ree_status ree_bench_begin_claim(struct ree_bench *b, enum ree_claim_kind kind,
+                                      uint64_t step) {
     const struct ree_trace_header *h = b->header;
     struct ree_claim *c = b->out->claim = ree_claim_create();
     if (!c) return no_memory(b);
@@ -77,9 +75,7 @@ static enum ree_status describe_node(struct ree_bench *b) {
     return ok ? REE_OK : no_memory(b);
 }
 
-// Finds the node that computes a value, among the nodes with an index below `before`. Returns
-// UINT32_MAX if none does.
-static uint32_t maker_of(const struct ree_trace_header *h, uint32_t value, uint32_t before) {
+uint32_t ree_maker_of(const struct ree_trace_header *h, uint32_t value, uint32_t before) {
     uint32_t node = before;
     while (node-- > 0) {
         const struct ree_trace_node *n = &h->nodes[node];
@@ -112,7 +108,7 @@ static enum ree_status trace_input(struct ree_bench *b, int32_t value, struct re
         return REE_OK;
     }
     in->source = REE_CLAIM_NODE;
-    in->index = maker_of(h, v, b->out->node);
+    in->index = ree_maker_of(h, v, b->out->node);
     in->output = v - h->nodes[in->index].first_output;
     in->n_inputs = h->nodes[in->index].n_inputs;
     in->n_outputs = h->nodes[in->index].n_outputs;
@@ -143,7 +139,7 @@ static enum ree_status claim_node(struct ree_bench *b) {
 static enum ree_status open_before(struct ree_bench *b, uint32_t value) {
     const struct ree_trace_header *h = b->header;
     struct ree_claim *c = b->out->claim;
-    uint32_t node = maker_of(h, value, h->n_nodes);
+    uint32_t node = ree_maker_of(h, value, h->n_nodes);
     if (node == UINT32_MAX)
         return ree_fail(b->err, REE_INTERNAL, "no node computes value %u", value);
     c->has_before = true;
@@ -184,7 +180,7 @@ static enum ree_status find_in_step(struct ree_bench *b) {
     struct ree_dispute *out = b->out;
     ree_digest inputs[2], nodes[2];
     uint64_t found;
-    REE_TRY(begin_claim(b, REE_CLAIM_OF_NODE, out->step));
+    REE_TRY(ree_bench_begin_claim(b, REE_CLAIM_OF_NODE, out->step));
     for (unsigned k = 0; k < 2; k++)
         REE_TRY(
             ree_side_step(&b->sides[k], out->step, &out->claim->sides[k].at, inputs[k], nodes[k]));
@@ -206,12 +202,12 @@ static enum ree_status find_token(struct ree_bench *b, uint64_t step) {
     bool is_read = step < b->out->n_steps[0] && step < b->out->n_steps[1];
     b->out->step = step;
     if (is_read) {
-        REE_TRY(begin_claim(b, REE_CLAIM_OF_INPUT, step));
+        REE_TRY(ree_bench_begin_claim(b, REE_CLAIM_OF_INPUT, step));
         for (unsigned k = 0; k < 2; k++)
             REE_TRY(ree_side_step(&b->sides[k], step, &b->out->claim->sides[k].at, NULL, NULL));
         return claim_input(b, rules->tokens);
     }
-    REE_TRY(begin_claim(b, REE_CLAIM_OF_TOKEN, step));
+    REE_TRY(ree_bench_begin_claim(b, REE_CLAIM_OF_TOKEN, step));
     REE_TRY(open_before(b, rules->logits));
     b->out->kind = REE_DISPUTE_TOKEN;
     return REE_OK;
@@ -251,139 +247,8 @@ static enum ree_status check_whole(struct ree_bench *b, bool *done) {
     b->out->kind = !is_other  ? REE_DISPUTE_LENGTH
                    : is_named ? REE_DISPUTE_HEADER
                               : REE_DISPUTE_OTHER_RUN;
-    if (is_other) return is_named ? begin_claim(b, REE_CLAIM_OF_HEADER, 0) : REE_OK;
-    return is_length ? begin_claim(b, REE_CLAIM_OF_LENGTH, 0) : REE_OK;
-}
-
-// Receipts of tensors
-
-static bool has_hex(const ree_digest digest, const char *stated) {
-    char hex[65];
-    ree_hex(digest, hex);
-    return strcmp(hex, stated) == 0;
-}
-
-// Compares input `index` of a receipt's trace with the receipt, or with the model's default value
-// if the receipt does not state the input. In receipts of version 1, NaNs may explain different
-// hashes of floats, and only the input's values, which are not at hand, decide. *out_unknown
-// receives the name of the first such input.
-static enum ree_status check_input(struct ree_side *s, const struct ree_receipt *r, uint32_t index,
-                                   const struct ree_receipt_tensor *stated,
-                                   const struct ree_claim_opening *at, const char **out_unknown) {
-    const struct ree_opened *m = s->bench->terms->rules->model;
-    const struct ree_port *port = ree_model_input(m->model, index);
-    struct ree_claim_proof proof;
-    ree_digest digest, expected;
-    REE_TRY(ree_side_input(s, 0, at, index, digest, &proof));
-    if (stated) {
-        if (has_hex(digest, stated->sha256)) return REE_OK;
-        if (r->version > 1 || !ree_dtype_is_float(port->dtype))
-            return ree_side_lied(s, "the input '%.48s' differs between its receipt and its trace",
-                                 port->name);
-        if (!*out_unknown) *out_unknown = port->name;
-        return REE_OK;
-    }
-    REE_TRY(ree_given_input(r, m, index, expected, s->bench->err));
-    if (!memcmp(digest, expected, sizeof digest)) return REE_OK;
-    return ree_side_lied(s,
-                         "its receipt has no input '%.48s', but its trace does not have the "
-                         "default value",
-                         port->name);
-}
-
-// Names the side: input `i` of its receipt, or the end, is not the model's next input `name`.
-static enum ree_status lacks_input(struct ree_side *s, const struct ree_receipt *r, size_t i,
-                                   const char *name) {
-    if (i == r->n_inputs) return ree_side_lied(s, "its receipt lacks the input '%.48s'", name);
-    return ree_side_lied(s,
-                         "its receipt has an input '%.48s' that the model does not have in this "
-                         "position",
-                         r->inputs[i].name);
-}
-
-// Compares the inputs of a receipt with those of its trace. Both are in the model's order. An input
-// with a default value, or one that may be absent, may be missing in a receipt.
-static enum ree_status check_inputs(struct ree_side *s, const struct ree_receipt *r,
-                                    const struct ree_claim_opening *at, const char **out_unknown) {
-    const struct ree_trace_header *h = s->bench->header;
-    const struct ree_opened *m = s->bench->terms->rules->model;
-    size_t i = 0;
-    for (uint32_t input = 0; input < h->n_inputs; input++) {
-        bool is_stated = i < r->n_inputs && !strcmp(h->inputs[input].name, r->inputs[i].name);
-        const struct ree_port *port = ree_model_input(m->model, input);
-        if (!is_stated && !port->optional && port->nullable) continue;
-        if (!is_stated && !port->optional) return lacks_input(s, r, i, port->name);
-        REE_TRY(check_input(s, r, input, is_stated ? &r->inputs[i] : NULL, at, out_unknown));
-        i += is_stated;
-    }
-    return i == r->n_inputs ? REE_OK : lacks_input(s, r, i, "");
-}
-
-// Finds the digest of an output in a side's trace.
-static enum ree_status output_digest(struct ree_side *s, const struct ree_recorded_source *source,
-                                     const struct ree_claim_opening *at, ree_digest out) {
-    const struct ree_trace_header *h = s->bench->header;
-    struct ree_claim_proof proof;
-    ree_digest *inputs, *outputs;
-    if (source->is_constant) {
-        memcpy(out, source->digest, sizeof(ree_digest));
-        return REE_OK;
-    }
-    if (source->is_input) return ree_side_input(s, 0, at, source->value, out, &proof);
-    uint32_t node = maker_of(h, source->value, h->n_nodes);
-    REE_TRY(ree_side_node(s, 0, at, node, &inputs, &outputs, &proof));
-    memcpy(out, outputs[source->value - h->nodes[node].first_output], sizeof(ree_digest));
-    return REE_OK;
-}
-
-static enum ree_status check_outputs(struct ree_side *s, const struct ree_receipt *r,
-                                     const struct ree_claim_opening *at) {
-    const struct ree_rules *rules = s->bench->terms->rules;
-    if (r->n_outputs != rules->n_outputs)
-        return ree_side_lied(s, "its receipt has %zu outputs, but the model has %u", r->n_outputs,
-                             rules->n_outputs);
-    for (uint32_t i = 0; i < rules->n_outputs; i++) {
-        const struct ree_rule_output *output = &rules->outputs[i];
-        ree_digest digest;
-        if (strcmp(r->outputs[i].name, output->name) != 0)
-            return ree_side_lied(s,
-                                 "output %u of its receipt is '%.40s', but the model's is '%.40s'",
-                                 i, r->outputs[i].name, output->name);
-        REE_TRY(output_digest(s, &output->source, at, digest));
-        if (!has_hex(digest, r->outputs[i].sha256))
-            return ree_side_lied(s, "the output '%.48s' differs between its receipt and its trace",
-                                 output->name);
-    }
-    return REE_OK;
-}
-
-// Compares each receipt with its own trace: a run of tensors is one step, and its trace must have
-// the digests that the receipt states. Fails if the receipts state different inputs and neither
-// party contradicts itself.
-static enum ree_status check_tensors(struct ree_bench *b) {
-    const struct ree_dispute_terms *t = b->terms;
-    const char *unknown[2] = {NULL, NULL};
-    // the claim's arena holds the answers
-    enum ree_status status = begin_claim(b, REE_CLAIM_OF_NODE, 0);
-    for (unsigned k = 0; k < 2 && status == REE_OK; k++) {
-        const struct ree_receipt *r = t->runs[k]->receipt;
-        struct ree_claim_opening *at = &b->out->claim->sides[k].at;
-        status = ree_side_step(&b->sides[k], 0, at, NULL, NULL);
-        if (status == REE_OK) status = check_inputs(&b->sides[k], r, at, &unknown[k]);
-        if (status == REE_OK) status = check_outputs(&b->sides[k], r, at);
-    }
-    ree_claim_destroy(b->out->claim);
-    b->out->claim = NULL;
-    REE_TRY(status);
-    status = ree_stated_run_compare_inputs(t->runs[0], t->runs[1], b->err);
-    for (unsigned k = 0; status != REE_OK && k < 2; k++)
-        if (unknown[k])
-            return ree_fail(b->err, REE_UNSUPPORTED,
-                            "the receipts state different inputs, and %c's receipt and trace have "
-                            "different hashes of the floats '%.48s', which NaNs may explain: "
-                            "'ree-run verify' of this receipt with the input decides",
-                            "AB"[k], unknown[k]);
-    return status;
+    if (is_other) return is_named ? ree_bench_begin_claim(b, REE_CLAIM_OF_HEADER, 0) : REE_OK;
+    return is_length ? ree_bench_begin_claim(b, REE_CLAIM_OF_LENGTH, 0) : REE_OK;
 }
 
 static enum ree_status hold(struct ree_bench *b) {
@@ -398,13 +263,13 @@ static enum ree_status hold(struct ree_bench *b) {
         REE_TRY(check_whole(b, &done));
         if (done) return REE_OK;
     }
-    bool has_tensors = t->runs[0] && t->runs[0]->receipt->kind == REE_RECEIPT_TENSORS;
+    bool has_tensors = t->runs[0] && t->rules && t->runs[0]->receipt->kind == REE_RECEIPT_TENSORS;
     // Compare receipts with traces only if no claim follows. If the inputs agree and the roots
     // differ, the dispute ends with a claim, which proves more.
     bool compares_receipts =
-        has_tensors &&
-        (is_same || ree_stated_run_compare_inputs(t->runs[0], t->runs[1], NULL) != REE_OK);
-    if (compares_receipts && t->rules) REE_TRY(check_tensors(b));
+        has_tensors && (is_same || ree_stated_run_compare_inputs(t->runs[0], t->runs[1],
+                                                                 t->rules->model, NULL) != REE_OK);
+    if (compares_receipts) REE_TRY(ree_bench_check_tensors(b));
     out->kind = REE_DISPUTE_SAME;
     uint64_t token_step = UINT64_MAX;
     if (t->runs[0] && t->rules && t->rules->logits != UINT32_MAX) {
@@ -420,7 +285,7 @@ static enum ree_status hold(struct ree_bench *b) {
     bool a_ends = out->step == out->n_steps[0], b_ends = out->step == out->n_steps[1];
     if (!a_ends && !b_ends) return find_in_step(b);
     out->kind = REE_DISPUTE_LENGTH;
-    return t->rules ? begin_claim(b, REE_CLAIM_OF_LENGTH, 0) : REE_OK;
+    return t->rules ? ree_bench_begin_claim(b, REE_CLAIM_OF_LENGTH, 0) : REE_OK;
 }
 
 // True if this kind of dispute ends with a claim. The claims of LIED and SILENT are incomplete.

@@ -52,6 +52,18 @@ enum ree_status ree_side_input(struct ree_side *side, uint64_t step,
 // questions of the kind `halves` about the disputed step.
 enum ree_status ree_side_tree(struct ree_side *side, enum ree_ask halves, uint64_t n,
                               const ree_digest top, struct ree_tree *tree);
+// Creates the claim and fills in what every claim has: the header that both parties should have,
+// and what each party is committed to.
+enum ree_status ree_bench_begin_claim(struct ree_bench *bench, enum ree_claim_kind kind,
+                                      uint64_t step);
+// Finds the node that computes a value, among the nodes with an index below `before`. Returns
+// UINT32_MAX if none does.
+uint32_t ree_maker_of(const struct ree_trace_header *header, uint32_t value, uint32_t before);
+// dispute_tensors.c: compares each receipt with its own trace: a run of tensors is one step, and
+// its trace must have the digests that the receipt states. Fails if the receipts state different
+// inputs and neither party contradicts itself.
+enum ree_status ree_bench_check_tensors(struct ree_bench *bench);
+
 // Records a lie of the side that the caller found: sets kind, liar and lie of the dispute's result,
 // and fails. format: what was wrong.
 __attribute__((format(printf, 2, 3))) enum ree_status ree_side_lied(struct ree_side *side,

@@ -93,15 +93,35 @@ static const char *contradicted(const struct stated *r, const struct ree_trace *
     return r->prefill_chunk != h->prefill_chunk ? "prefill chunk" : NULL;
 }
 
-// Ends the dispute if a receipt and its trace state different runs. Called if the receipts of the
-// parties do.
-static enum ree_status hold_to_trace(struct holding *h, unsigned k, const struct stated *stated,
-                                     struct ree_error *err) {
-    char lie[REE_BIND_LIE];
-    const char *what = contradicted(stated, h->parties[k].trace);
-    if (!what) return REE_OK;
-    snprintf(lie, sizeof lie, "it states another %s than its trace", what);
-    return end_with_lie(h, k, lie, err);
+// Ends the dispute if the receipt of a party contradicts its trace. Called if the receipts of the
+// parties state different runs, or runs that cannot be judged: a false statement must not be a way
+// out.
+static enum ree_status hold_to_traces(struct holding *h, struct ree_error *err) {
+    for (unsigned k = 0; k < 2; k++) {
+        const struct ree_trace *trace = h->parties[k].trace;
+        const struct ree_receipt *r = h->parties[k].receipt;
+        const struct ree_training_terms *training = h->options.training;
+        const struct ree_training_receipt *t = training ? training->receipts[k] : NULL;
+        struct stated stated;
+        const char *what;
+        char lie[REE_BIND_LIE];
+        // With another trace, the party is named for that (dispute.c), or withholds a salt.
+        if (t ? !ree_training_terms_has_root(training, k, trace->root)
+              : !r || !ree_bind_root(r, trace->root))
+            continue;
+        if (t)
+            stated = (struct stated){t->graph_sha256, t->weights_sha256, t->numerics,
+                                     t->operation_set, 0};
+        else
+            stated =
+                (struct stated){r->graph_sha256, r->weights_sha256, r->numerics, r->operation_set,
+                                r->kind == REE_RECEIPT_TEXT ? r->trace_chunk : 0};
+        what = contradicted(&stated, trace);
+        if (!what) continue;
+        snprintf(lie, sizeof lie, "it contradicts its trace: %s", what);
+        return end_with_lie(h, k, lie, err);
+    }
+    return REE_OK;
 }
 
 static enum ree_status hold_to_receipts(struct holding *h, struct terms *t, struct ree_error *err) {
@@ -122,13 +142,7 @@ static enum ree_status hold_to_receipts(struct holding *h, struct terms *t, stru
         t->terms.runs[k] = &t->stated_runs[k];
     }
     enum ree_status status = ree_stated_run_compare(&t->stated_runs[0], &t->stated_runs[1], err);
-    for (unsigned k = 0; status == REE_INVALID && k < 2; k++) {
-        const struct ree_receipt *own = h->parties[k].receipt;
-        const struct stated stated = {own->graph_sha256, own->weights_sha256, own->numerics,
-                                      own->operation_set,
-                                      own->kind == REE_RECEIPT_TEXT ? own->trace_chunk : 0};
-        REE_TRY(hold_to_trace(h, k, &stated, err));
-    }
+    if (status == REE_INVALID) REE_TRY(hold_to_traces(h, err));
     REE_TRY(status);
     const struct ree_receipt *r = t->stated_runs[0].receipt;
     if (strcmp(r->graph_sha256, t->model.header.graph_sha256) != 0 ||
@@ -146,12 +160,7 @@ static enum ree_status hold_to_training(struct holding *h, struct terms *t, stru
         if (lie[0]) return end_with_lie(h, k, lie, err);
     }
     enum ree_status status = ree_training_terms_check(training, err);
-    for (unsigned k = 0; status == REE_INVALID && k < 2; k++) {
-        const struct ree_training_receipt *own = training->receipts[k];
-        const struct stated stated = {own->graph_sha256, own->weights_sha256, own->numerics,
-                                      own->operation_set, 0};
-        REE_TRY(hold_to_trace(h, k, &stated, err));
-    }
+    if (status == REE_INVALID) REE_TRY(hold_to_traces(h, err));
     REE_TRY(status);
     t->terms.training = training;
     return ree_training_rules_make(training, &t->model, &t->rules, err);
@@ -196,10 +205,12 @@ static enum ree_status make_terms(struct holding *h, struct terms *t, struct ree
     const char *set = r          ? r->operation_set
                       : training ? ree_training_terms_operation_set(training)
                                  : a->operation_set;
-    if (strcmp(set, ree_operation_set_name(REE_REPRODUCIBLE)) != 0)
+    if (strcmp(set, ree_operation_set_name(REE_REPRODUCIBLE)) != 0) {
+        REE_TRY(hold_to_traces(h, err));
         return ree_fail(err, REE_UNSUPPORTED,
                         "the operation set is '%.32s'; right results are defined only for %s", set,
                         ree_operation_set_name(REE_REPRODUCIBLE));
+    }
     struct ree_open_options open = {.operation_set = REE_REPRODUCIBLE,
                                     .prefill_chunk = r          ? r->trace_chunk
                                                      : training ? 0

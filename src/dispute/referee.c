@@ -99,7 +99,7 @@ static enum ree_status derive_stated_runs(const struct ree_referee_options *opti
     hearing->has_receipts = options->receipts[0] && options->receipts[1];
     if (!hearing->has_receipts) return REE_OK;
     REE_TRY(ree_stated_run_compare(&stated_runs[0], &stated_runs[1], err));
-    return ree_stated_run_compare_inputs(&stated_runs[0], &stated_runs[1], err);
+    return ree_stated_run_compare_inputs(&stated_runs[0], &stated_runs[1], hearing->model, err);
 }
 
 // Compares the number of steps that a receipt states with that of its root. Claims of every kind

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dispute/given_inputs.h"
 #include "trace/model_header.h"
 #include "trace/recorded.h"
 #include "base/dtype.h"
@@ -11,7 +12,6 @@
 #include "base/status.h"
 #include "generate/causality.h"
 #include "generate/generator.h"
-#include "train/step_roles.h"
 
 // Maximum number of prompt tokens, and of output tokens, of a receipt that does not list them.
 // Without this limit, a receipt of a few bytes could require tensors of any size.
@@ -175,16 +175,6 @@ static bool same_sampling(const struct ree_sampling *a, const struct ree_samplin
            a->seed == b->seed;
 }
 
-// Compares the inputs of two receipts. Both lists must be in the model's order.
-static bool same_inputs(const struct ree_receipt *a, const struct ree_receipt *b) {
-    if (a->n_inputs != b->n_inputs) return false;
-    for (size_t i = 0; i < a->n_inputs; i++)
-        if (strcmp(a->inputs[i].name, b->inputs[i].name) != 0 ||
-            strcmp(a->inputs[i].sha256, b->inputs[i].sha256) != 0)
-            return false;
-    return true;
-}
-
 // The hashes of a private receipt are blinded, so without its tokens only the number of prompt
 // tokens is compared.
 static bool same_prompt(const struct ree_stated_run *a, const struct ree_stated_run *b) {
@@ -214,8 +204,10 @@ void ree_stated_chunk_lie(const struct ree_receipt *r, const struct ree_opened *
 
 enum ree_status ree_stated_run_compare_inputs(const struct ree_stated_run *a,
                                               const struct ree_stated_run *b,
-                                              struct ree_error *err) {
-    return same_inputs(a->receipt, b->receipt) ? REE_OK : other_runs("inputs", err);
+                                              const struct ree_opened *m, struct ree_error *err) {
+    bool same;
+    REE_TRY(ree_given_inputs_compare(a->receipt, b->receipt, m, &same, err));
+    return same ? REE_OK : other_runs("inputs", err);
 }
 
 enum ree_status ree_stated_run_compare(const struct ree_stated_run *a,
@@ -318,34 +310,12 @@ static enum ree_status made_input(const struct ree_stated_run *t, const struct r
     return status;
 }
 
-enum ree_status ree_given_input(const struct ree_receipt *r, const struct ree_opened *m,
-                                uint32_t input, ree_digest out, struct ree_error *err) {
-    const struct ree_port *port = ree_model_input(m->model, input);
-    size_t i = 0;
-    while (i < r->n_inputs && strcmp(r->inputs[i].name, port->name) != 0)
-        i++;
-    if (i == r->n_inputs) {
-        if (!port->optional)
-            return ree_fail(err, REE_INVALID, "the receipt has no input '%s'", port->name);
-        ree_state_initial_digest(m->model, input, out);
-        return REE_OK;
-    }
-    if (r->version == 1 && ree_dtype_is_float(port->dtype))
-        return ree_fail(
-            err, REE_UNSUPPORTED,
-            "the input '%s' has floats, so its digest in a trace does not follow from the receipt",
-            port->name);
-    return ree_unhex(r->inputs[i].sha256, out)
-               ? REE_OK
-               : ree_fail(err, REE_INVALID, "the receipt has no hash of '%s'", port->name);
-}
-
 enum ree_status ree_stated_run_input(const struct ree_stated_run *t, const struct ree_opened *m,
                                      const struct ree_rules *rules, uint64_t step, uint32_t input,
                                      ree_digest out, struct ree_error *err) {
     enum ree_rule_kind kind = input < rules->n ? rules->rules[input].kind : REE_RULE_NONE;
     memset(out, 0, sizeof(ree_digest));
-    if (kind == REE_RULE_RUN_INPUT) return ree_given_input(t->receipt, m, input, out, err);
+    if (kind == REE_RULE_RUN_INPUT) return ree_given_input_digest(t->receipt, m, input, out, err);
     if (kind == REE_RULE_TOKENS && !t->ids)
         return ree_fail(err, REE_UNSUPPORTED, "a private receipt does not contain its tokens");
     if (kind == REE_RULE_MADE || kind == REE_RULE_TOKENS)

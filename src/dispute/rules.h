@@ -115,6 +115,7 @@ enum ree_status ree_stated_run_compare(const struct ree_stated_run *a,
                                        const struct ree_stated_run *b, struct ree_error *err);
 enum ree_status ree_stated_run_compare_inputs(const struct ree_stated_run *a,
                                               const struct ree_stated_run *b,
+                                              const struct ree_opened *model,
                                               struct ree_error *err);
 // Returns the index of the first token in which two runs differ, counted from the prompt's first
 // token; SIZE_MAX if the tokens that both have are equal, or if the tokens of one are not known.
@@ -123,13 +124,6 @@ size_t ree_stated_run_differ(const struct ree_stated_run *a, const struct ree_st
 // token; n_steps for the last token of the answer, which no step reads.
 uint64_t ree_stated_run_step_of(const struct ree_stated_run *stated_run, size_t index);
 
-// Computes the digest that an input with the rule RUN_INPUT must have in the trace of a receipt's
-// run: of the tensor that the receipt states, or of the model's default value if it states none. A
-// receipt of version 1 hashes inputs with unchanged NaNs, a trace with canonical ones. So if the
-// stated tensor can have NaNs, the digest does not follow, and the function fails with
-// REE_UNSUPPORTED.
-enum ree_status ree_given_input(const struct ree_receipt *receipt, const struct ree_opened *model,
-                                uint32_t input, ree_digest out, struct ree_error *err);
 // Computes the digest that an input with the rule RUN_INPUT, MADE or TOKENS must have in a step.
 // Fails with REE_UNSUPPORTED if the receipt does not determine it: token ids of a private receipt,
 // or floats in a receipt of version 1.

@@ -20,6 +20,7 @@ struct ree_checkpoint {
     bool is_kept;           // at least one checkpoint was written
     enum ree_status status; // status of the last save
     struct ree_error error;
+    char graph_sha256_version_1[65]; // of the model, in checkpoints of ree 0.1.0
 };
 
 // Protects an existing checkpoint, perhaps of a run of days, from being overwritten by mistake.
@@ -95,6 +96,7 @@ static enum ree_status describe(struct ree_checkpoint *c, struct ree_completion 
     run->operation_set = ree_operation_set_name(g->operation_set);
     memcpy(run->graph_sha256, hashes->graph, sizeof run->graph_sha256);
     memcpy(run->weights_sha256, hashes->weights, sizeof run->weights_sha256);
+    memcpy(c->graph_sha256_version_1, hashes->graph_version_1, sizeof c->graph_sha256_version_1);
     if (completion->tokenizer) ree_tokenizer_sha256(completion->tokenizer, run->tokenizer_sha256);
     run->sampling = completion->sampling;
     run->max_new_tokens = completion->generate.max_new_tokens;
@@ -114,9 +116,11 @@ static enum ree_status describe(struct ree_checkpoint *c, struct ree_completion 
     return REE_OK;
 }
 
-// A checkpoint of ree 0.1.0 has an older hash of the tokenizer.
-static void renew_tokenizer(struct ree_checkpoint *c, const struct ree_tokenizer *tokenizer) {
+// A checkpoint of ree 0.1.0 has older hashes of the graph and of the tokenizer.
+static void renew_hashes(struct ree_checkpoint *c, const struct ree_tokenizer *tokenizer) {
     char old[65];
+    if (strcmp(c->resumed.run.graph_sha256, c->graph_sha256_version_1) == 0)
+        memcpy(c->resumed.run.graph_sha256, c->run.run.graph_sha256, sizeof old);
     if (!tokenizer) return;
     ree_tokenizer_sha256_version_1(tokenizer, old);
     if (strcmp(c->resumed.run.tokenizer_sha256, old) == 0)
@@ -170,7 +174,7 @@ enum ree_status ree_checkpoint_attach(struct ree_checkpoint *c, struct ree_compl
     REE_TRY(ree_receipt_check_limits("a checkpoint", completion->options.max_new_tokens,
                                      completion->options.stops, completion->options.n_stops, err));
     REE_TRY(describe(c, completion, err));
-    if (c->resume) renew_tokenizer(c, completion->tokenizer);
+    if (c->resume) renew_hashes(c, completion->tokenizer);
     if (c->resume) REE_TRY(compare(c, err));
     completion->keep = save;
     completion->keep_user = c;

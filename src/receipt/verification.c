@@ -11,6 +11,7 @@
 #include "receipt/receipt_internal.h"
 #include "receipt/receipt_object.h"
 #include "receipt/verify.h"
+#include "session/model.h"
 #include "trace/record.h"
 
 struct ree_verify_job {
@@ -222,6 +223,16 @@ struct variant {
 };
 
 // Loads the model as a variant, and compares its graph with the receipt's.
+// Computes the model's hash of the graph as the receipt's version has it.
+static enum ree_status hash_graph(const struct ree_verify_job *job, const struct ree_model *model,
+                                  char hex[65], struct ree_error *err) {
+    ree_digest digest;
+    if (job->receipt->version > 1) return ree_model_graph_sha256(model, hex, err);
+    REE_TRY(ree_identity_graph_version_1(&model->identity, digest, err));
+    ree_hex(digest, hex);
+    return REE_OK;
+}
+
 static enum ree_status try_variant(const struct ree_verify_job *job, const char *path,
                                    const struct variant *variant, bool *out_loads, bool *out_same,
                                    struct ree_error *err) {
@@ -237,7 +248,7 @@ static enum ree_status try_variant(const struct ree_verify_job *job, const char 
     if (status == REE_NO_MEMORY || status == REE_CANCELLED || status == REE_IO) return status;
     // for example because the path is not a checkpoint's folder
     if (status != REE_OK) return REE_OK;
-    status = ree_model_graph_sha256(model, hash, err);
+    status = hash_graph(job, model, hash, err);
     ree_model_destroy(model);
     *out_loads = true;
     *out_same = status == REE_OK && strcmp(hash, job->receipt->graph_sha256) == 0;
@@ -268,7 +279,7 @@ static enum ree_status find_variant(const struct ree_verify_job *job,
     char hash[65];
     *out = (struct variant){0};
     if (!n) return REE_OK;
-    REE_TRY(ree_model_graph_sha256(loaded, hash, err));
+    REE_TRY(hash_graph(job, loaded, hash, err));
     bool loads = true, same = strcmp(hash, job->receipt->graph_sha256) == 0;
     for (size_t i = 0; i < n && loads && !same; i++) {
         REE_TRY(try_variant(job, path, &tries[i], &loads, &same, err));

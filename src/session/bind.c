@@ -475,8 +475,9 @@ static enum ree_status read_storage(struct ree_lower *lower, struct ree_storage 
     return REE_OK;
 }
 
-// Makes output `index`, the dense tensor *inout, the contents of the device tensor that receives
-// it. The dispatch that computes the output then writes there, unless others also use its storage.
+// Lets the device tensor hold output `index`, the dense tensor *inout. The dispatch that computes
+// the output then writes there. A copy is needed unless the output is the whole of a result that
+// this segment computes, and no earlier output has taken it.
 static enum ree_status place_on_device(struct ree_bind *b, size_t index, struct ree_view **inout,
                                        struct ree_error *err) {
     (void)err; // b->lower.err is the same pointer

@@ -13,6 +13,10 @@ enum ree_status ree_bind_check_outputs(const struct ree_bind *b,
     for (size_t i = 0; run_inputs->outputs && i < b->session->model->n_outputs; i++) {
         const struct ree_device_tensor *to = run_inputs->outputs[i];
         const struct ree_view *t = b->outputs[i];
+        if (to && t->kind != REE_TENSOR)
+            return ree_fail(err, REE_INVALID,
+                            "output '%.128s' is no tensor, so no device tensor can receive it",
+                            b->session->model->outputs[i].name);
         struct ree_tensor made = {.kind = t->kind, .dtype = t->dtype, .rank = t->rank};
         memcpy(made.dims, t->dims, sizeof made.dims);
         if (!to || ree_has_type(&made, to->type.dtype, to->type.rank, to->type.dims)) continue;

@@ -346,11 +346,57 @@ def tensors_of_other_kinds(folder):
     ruling = answer("referee", claim, model, "--a-receipt", liar[1], "--b-receipt", made["plain"][1], codes=(0,))
     check(ruling.get("right") == "B", ruling)
     check(held(liar, liar)[0] == 3, "the same hidden input twice")
+    # A default value that one receipt states and the other leaves out: the same run, in which a fault is found.
+    default = folder / "w.npy"
+    default.write_bytes(steps.Tensor("<f4", (1,), [2]).npy())
+    stated = ["--input", f"x={folder / 'plain.npy'}", "--input", f"w={default}"]
+    (folder / "plain.npy").write_bytes(steps.Tensor("<f4", (3,), [1, 2, 3]).npy())
+    for name, fault in (("stated", []), ("faulty", ["--inject-fault", "0:0:3"])):
+        made[name] = folder / f"{name}.trace", folder / f"{name}-kinds.json"
+        done = run(model, *stated, *fault, "--trace", made[name][0], "--receipt-path", made[name][1])
+        check(done.returncode == 0, done.stderr)
+    done = run("dispute", "--a", made["plain"][0], "--a-receipt", made["plain"][1], "--b", made["stated"][0], "--b-receipt", made["stated"][1],
+               "--claim", claim, "--model", model, "--json")
+    check(json.loads(done.stdout)["result"] == "same", f"two forms of one run: {done.stdout}{done.stderr}")
+    for a, b in (("plain", "faulty"), ("faulty", "plain")):
+        done = run("dispute", "--a", made[a][0], "--a-receipt", made[a][1], "--b", made[b][0], "--b-receipt", made[b][1], "--claim", claim,
+                   "--model", model, "--json")
+        check(json.loads(done.stdout)["result"] == "node", f"{a}, {b}: {done.stdout}{done.stderr}")
     # Outputs that are computed, a constant, an input.
     for i in range(3):
         liar = sealed("nan", lambda body, i=i: body["outputs"][i].update(sha256="a" * 64))
         code, named, text = held(made["nan"], liar)
         check((code, named) == (3, "B") and "the output" in text, f"output {i}: {code}, {named}, {text}")
+
+
+def absent_inputs(folder):
+    """An input that may be absent, hidden by the receipt of a run that had it."""
+    model, claim = folder / "absent.onnx", folder / "absent.claim"
+    present = onnx.graph([onnx.node("OptionalGetElement", ["o"], ["a"])], [], [onnx.port("a", onnx.FLOAT, [2])])
+    absent = onnx.graph([onnx.node("Identity", ["x"], ["b"])], [], [onnx.port("b", onnx.FLOAT, [2])])
+    model.write_bytes(onnx.model(
+        [onnx.node("OptionalHasElement", ["o"], ["has"]),
+         onnx.node("If", ["has"], ["y"], attributes={"then_branch": present, "else_branch": absent})],
+        [onnx.port("x", onnx.FLOAT, [2]), onnx.port("o", onnx.FLOAT, [2], onnx.OPTIONAL)], [onnx.port("y", onnx.FLOAT, [2])], opset=18))
+    made = {}
+    for name, numbers in (("x", [1, 2]), ("o", [3, 4])):
+        (folder / f"{name}.npy").write_bytes(steps.Tensor("<f4", (2,), numbers).npy())
+    for name, inputs in (("without", ["x"]), ("with", ["x", "o"])):
+        made[name] = folder / f"{name}.trace", folder / f"{name}-absent.json"
+        given = [text for one in inputs for text in ("--input", f"{one}={folder / one}.npy")]
+        done = run(model, *given, "--trace", made[name][0], "--receipt-path", made[name][1])
+        check(done.returncode == 0, done.stderr)
+    receipt = json.loads(made["with"][1].read_text())
+    receipt["body"]["inputs"] = [one for one in receipt["body"]["inputs"] if one["name"] == "x"]
+    (folder / "absent-lie.json").write_text(json.dumps(seal(receipt)))
+    honest, liar = made["without"], (made["with"][0], folder / "absent-lie.json")
+    for a, b, who in ((honest, liar, "B"), (liar, honest, "A")):
+        found = answer("dispute", "--a", a[0], "--a-receipt", a[1], "--b", b[0], "--b-receipt", b[1], "--claim", claim, "--model", model,
+                       codes=(1,))
+        check(found.get("wrong") == [who], found)
+    found = answer("dispute", "--a", liar[0], "--a-receipt", liar[1], "--b", liar[0], "--b-receipt", liar[1], "--claim", claim, "--model", model,
+                   codes=(3,))
+    check(found.get("liar") == "A", found)
 
 
 def requests(folder):
@@ -368,24 +414,29 @@ def requests(folder):
     old = HERE.parent / "data" / "version_0_1_0"
     lies = [((old / "fault.trace", old / "fault.json"), "answers none")]
     for change, says in ((lambda b: b.update(operation_set="default"), "the operation set is not as requested"),
-                         (lambda b: b.update(extensions={"x": 1}, critical=["x"]), "the receipt requires 'x'")):
+                         (lambda b: b.update(extensions={"x": 1}, critical=["x"]), "the receipt requires 'x'"),
+                         (lambda b: (b.update(extensions={"x": 1}, critical=["x"]), b["output"].update(text="no such text")), "contradicts itself")):
         receipt = json.loads(honest[1].read_text())
         change(receipt["body"])
         path = folder / f"unanswered-{len(lies)}.json"
-        path.write_text(json.dumps(seal(receipt)))
+        path.write_text(json.dumps(seal(receipt, keep=["output.text_sha256"])))
         lies.append(((honest[0], path), says))
         done = run("verify", path, SAMPLE, "--request", request)
-        check(done.returncode == 1 and says in done.stdout, f"{says}: {done.stdout}")
+        check(done.returncode == 1 and (says in done.stdout or says == "contradicts itself"), f"{says}: {done.stdout}")
     for liar, says in lies:
         for a, b, who in ((honest, liar, "B"), (liar, honest, "A")):
             done = held(a, b, "--request", request)
             check(done.returncode == 3 and f"{who}'s receipt is false" in done.stderr and says in done.stderr, f"{says}: {done.stdout}{done.stderr}")
-    # Without one, a receipt that states other weights than its own trace is named, and is no other run.
-    receipt = json.loads(honest[1].read_text())
-    receipt["body"]["model"]["weights_sha256"] = "a" * 64
-    (folder / "weights.json").write_text(json.dumps(seal(receipt)))
-    done = held(honest, (honest[0], folder / "weights.json"))
-    check(done.returncode == 3 and "B's receipt is false: it states another weights than its trace" in done.stderr, done.stdout + done.stderr)
+    # Without one, a receipt that contradicts its own trace is named, and is no other run.
+    for change, what in ((lambda b: b["model"].update(weights_sha256="a" * 64), "weights"),
+                         (lambda b: b.update(operation_set="default"), "operation set")):
+        receipt = json.loads(honest[1].read_text())
+        change(receipt["body"])
+        liar = honest[0], folder / "contradicts.json"
+        liar[1].write_text(json.dumps(seal(receipt)))
+        for a, b, who in ((honest, liar, "B"), (liar, honest, "A")):
+            done = held(a, b)
+            check(done.returncode == 3 and f"{who}'s receipt is false: it contradicts its trace: {what}" in done.stderr, done.stdout + done.stderr)
 
 
 def main():
@@ -401,6 +452,7 @@ def main():
         for part in (flips, neither, altered_claims, altered_inputs, other_model, altered_traces, others, tensors):
             part(folder, about)
         tensors_of_other_kinds(folder)
+        absent_inputs(folder)
         requests(folder)
     return harness.finish()
 

@@ -498,11 +498,38 @@ def test_resident():
     check(resident.n_copied == 0, "nothing is kept without the option")
     kept = trained(device, resident=True)
     check(all(torch.equal(a, b) for a, b in zip(plain, kept)), "the same bits")
-    # 6 parameters. Each is copied for the first step, after each step for the next pass, and once more after mul_.
+    # 6 parameters. Each is copied for the first step, after each step for the next pass, and one more after mul_.
     check((resident.n_copied, resident.n_reused > 30) == (6 * 5 + 1, True), (resident.n_copied, resident.n_reused))
     torch._dynamo.reset()
     gc.collect()
     check(not resident._copies, "the model is gone, and its copies too")  # pylint: disable=protected-access
+    # Changes that PyTorch does not count: those of fused optimizers, and of types.
+    options = {"device": device, "resident": True}
+    x = torch.ones(1, 2)
+    for make in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+        torch._dynamo.reset()
+        layer = torch.nn.Linear(2, 2)
+        run, optimizer = compiled(layer, options=options), make(layer.parameters(), lr=0.5, fused=True)
+        run(x).sum().backward()
+        optimizer.step()
+        check(torch.equal(run(x), compiled(layer)(x)), f"a fused {make.__name__}")
+    layer = torch.nn.Linear(2, 2)
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float32):
+        torch._dynamo.reset()
+        layer.to(dtype)
+        with torch.no_grad():
+            layer.weight.mul_(1.5)
+            made = compiled(layer, options=options)(x.to(dtype))
+            check(torch.equal(made, compiled(layer)(x.to(dtype))), f"changed to {dtype}")
+
+    class OnlyParameters(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.v, self.w = (torch.nn.Parameter(torch.ones(3, dtype=torch.bfloat16) * i) for i in (2, 3))
+
+        def forward(self):
+            return self.v * self.w
+    check(compiled(OnlyParameters(), options=options)().tolist() == [6, 6, 6], "no other inputs")
     with torch.inference_mode():
         inside = torch.nn.Linear(2, 2)
         x = torch.ones(1, 2)

@@ -580,6 +580,8 @@ def test_device_tensors():
             session.run({"s": state, "x": x}, into={"y": x})
         with fails(ree.InvalidError, "input 'x' is missing"):
             session.run({"s": state})
+        with fails(TypeError, "a ree.DeviceTensor is expected for 'y', not ndarray"):
+            session.run({"s": state, "x": x}, into={"y": values["x"]})
         with fails(TypeError, "cannot be pickled"):
             pickle.dumps(x)
         with ree.Device("cpu") as other, ree.DeviceTensor(values["x"], other) as elsewhere:

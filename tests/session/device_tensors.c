@@ -197,6 +197,21 @@ static enum ree_status no_value(void *user, const struct ree_observed *value, st
     return REE_OK;
 }
 
+static void check_sequence(void) {
+    static const char text[] = "opset 17 (x:float32[2,3]) -> (q) { q = SequenceConstruct(x, x) }";
+    struct ree_model *model;
+    struct ree_session *session = open_session(text, &model);
+    struct ree_tensor x = floats("x", 2, 3, 1), out;
+    struct ree_device_tensor *to = on_device(&x);
+    const struct ree_named_device_tensor named = {"q", to};
+    refused(ree_session_run_on_device(session, &x, 1, NULL, 0, &named, 1, &out, &err), REE_INVALID,
+            "output 'q' is no tensor");
+    ree_device_tensor_destroy(to);
+    ree_tensor_finish(&x);
+    ree_session_destroy(session);
+    ree_model_destroy(model);
+}
+
 static void check_refused(void) {
     static const char text[] = "opset 17 (x:float32[2,n], w:float32[2,n], go:bool[]) -> (y, z) { y "
                                "= Add(x, w) z = Not(go) }";
@@ -277,6 +292,7 @@ int main(int argc, char **argv) {
     check_all_ways(5);
     check_all_ways(70);
     check_states();
+    check_sequence();
     check_refused();
     ree_device_destroy(device);
     return test_finish();
