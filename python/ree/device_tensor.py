@@ -21,7 +21,8 @@ class DeviceTensor(DeviceUser):
     value     its type, shape and contents, as for an input of Session.run
     device    the ree.Device of the sessions that use it, or the spec of one to open
 
-    shape, dtype    as those of an array; dtype is ree's name, "float32"
+    shape    tuple of the sizes
+    dtype    name of the type, such as "float32"
 
     A run neither copies it nor changes it, unless it receives an output."""
 

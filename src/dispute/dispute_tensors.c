@@ -71,7 +71,8 @@ static enum ree_status compare_inputs(struct ree_side *s, const struct ree_given
     return REE_OK;
 }
 
-// Compares the inputs of a receipt with those of its trace. `top`: of the tree of the inputs.
+// Compares the inputs of a receipt with those of its trace. `top` is the top of the tree that the
+// trace's inputs form.
 static enum ree_status check_inputs(struct ree_side *s, const struct ree_receipt *r,
                                     const struct ree_claim_opening *at, const ree_digest top,
                                     const char **out_unsure) {

@@ -30,8 +30,8 @@ cJSON *ree_receipt_body(const struct ree_receipt *receipt);
 enum ree_status ree_receipt_body_digest(const struct ree_receipt *receipt, ree_digest out,
                                         struct ree_error *err);
 
-// Fails with REE_INVALID: the model was loaded with no_fold, so its traces have other roots than
-// those of other parties.
+// Fails with REE_INVALID: says that a model which was loaded with no_fold gives traces whose roots
+// nobody else gets.
 enum ree_status ree_receipt_needs_folding(struct ree_error *err);
 // Encode and decode the members of "body" that receipts and checkpoints share. The two functions
 // whose names end in _model are for "numerics", "operation_set" and "model", the others for

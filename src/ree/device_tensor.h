@@ -31,8 +31,9 @@ REE_API void ree_device_tensor_destroy(struct ree_device_tensor *tensor);
 REE_API enum ree_status ree_device_tensor_write(struct ree_device_tensor *tensor,
                                                 const struct ree_tensor *contents,
                                                 struct ree_error *err);
-// Copies the contents to *out, which this call initialises; out->name is NULL. NaNs are those of
-// NUMERICS.md, section 1. Release it with ree_tensor_finish; after a failure it is zeroed.
+// Copies the contents to *out, which this call initialises; out->name is NULL. Every NaN becomes
+// the canonical one (NUMERICS.md, section 1). Release *out with ree_tensor_finish; after a failure
+// it is zeroed.
 REE_API enum ree_status ree_device_tensor_read(const struct ree_device_tensor *tensor,
                                                struct ree_tensor *out, struct ree_error *err);
 // Like ree_device_tensor_read, into memory of `nbytes` bytes at `data`. Fails with REE_INVALID if

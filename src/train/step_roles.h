@@ -30,8 +30,8 @@ struct ree_step_roles {
 enum ree_status ree_step_roles_read(const struct ree_model *model, struct ree_step_roles *out,
                                     struct ree_error *err);
 void ree_step_roles_finish(struct ree_step_roles *step);
-// Computes the tensor digest of a state's initial value, NaNs canonical. `input` must be the index
-// of a state's input.
+// Computes the tensor digest of an input's default value, NaNs canonical: of a state, this is its
+// initial value. The input must have a default value.
 void ree_state_initial_digest(const struct ree_model *model, size_t input, ree_digest out);
 // Hashes which inputs and outputs have which role (NUMERICS.md, "Trainings"): the hash of a model's
 // graph does not cover its metadata.
