@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/memory.h"
+
 static const char tree_tag[] = "ree-tree/1";
 
 // Computes node(l, r). The hasher must have hashed only tree_tag, and is in that state again
@@ -107,6 +109,46 @@ uint32_t ree_merkle_proof(const ree_digest *leaves, uint64_t n, uint64_t index,
     struct ree_hasher *hasher = ree_hasher_create(tree_tag);
     uint32_t length = prove(hasher, leaves, n, index, proof);
     ree_hasher_digest(hasher, unused);
+    return length;
+}
+
+// A level has the nodes of pairs of neighbours in the level below. If the number there is odd, the
+// last one has no sibling and goes up as it is. This is the shape that left_half gives.
+bool ree_merkle_tree_init(struct ree_merkle_tree *tree, const ree_digest *leaves, uint64_t n) {
+    uint64_t n_inner = 0;
+    for (uint64_t level = n; level > 1; n_inner += level)
+        level = level / 2 + level % 2;
+    *tree = (struct ree_merkle_tree){.n = n, .leaves = leaves};
+    tree->inner = ree_alloc_zeroed((size_t)n_inner + 1, sizeof *tree->inner);
+    if (!tree->inner) return false;
+    ree_digest unused, *to = tree->inner;
+    struct ree_hasher *hasher = ree_hasher_create(tree_tag);
+    for (const ree_digest *from = leaves; n > 1;) {
+        ree_digest *level = to;
+        for (uint64_t i = 0; i + 1 < n; i += 2)
+            node(hasher, from[i], from[i + 1], *to++);
+        if (n % 2) memcpy(*to++, from[n - 1], sizeof *to);
+        from = (const ree_digest *)level;
+        n = n / 2 + n % 2;
+    }
+    ree_hasher_digest(hasher, unused);
+    return true;
+}
+
+void ree_merkle_tree_finish(struct ree_merkle_tree *tree) {
+    ree_free(tree->inner);
+    *tree = (struct ree_merkle_tree){0};
+}
+
+uint32_t ree_merkle_tree_proof(const struct ree_merkle_tree *tree, uint64_t index,
+                               ree_digest proof[REE_MERKLE_MAX_PROOF]) {
+    uint32_t length = 0;
+    const ree_digest *level = tree->leaves, *next = (const ree_digest *)tree->inner;
+    for (uint64_t n = tree->n; n > 1; n = n / 2 + n % 2, index /= 2) {
+        if ((index ^ 1) < n) memcpy(proof[length++], level[index ^ 1], sizeof(ree_digest));
+        level = next;
+        next += n / 2 + n % 2;
+    }
     return length;
 }
 

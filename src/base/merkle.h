@@ -34,6 +34,19 @@ void ree_merkle_builder_root(const struct ree_merkle_builder *builder, ree_diges
 // returns their number. `index` must be below n.
 uint32_t ree_merkle_proof(const ree_digest *leaves, uint64_t n, uint64_t index,
                           ree_digest proof[REE_MERKLE_MAX_PROOF]);
+// A tree that keeps its inner nodes, for many proofs about the same leaves. Making it hashes n - 1
+// times; a proof then hashes nothing.
+struct ree_merkle_tree {
+    uint64_t n;               // number of leaves
+    const ree_digest *leaves; // the caller's
+    ree_digest *inner;        // the levels above the leaves, the lowest first
+};
+// The leaves must outlive the tree. Returns false if memory is exhausted.
+bool ree_merkle_tree_init(struct ree_merkle_tree *tree, const ree_digest *leaves, uint64_t n);
+void ree_merkle_tree_finish(struct ree_merkle_tree *tree); // accepts a zeroed tree; zeroes it
+// The same as ree_merkle_proof.
+uint32_t ree_merkle_tree_proof(const struct ree_merkle_tree *tree, uint64_t index,
+                               ree_digest proof[REE_MERKLE_MAX_PROOF]);
 // Returns whether `leaf` is leaf number `index` of the `n` leaves under `root`. Returns false also
 // if n_proof is not the depth of that leaf.
 bool ree_merkle_verify(const ree_digest root, uint64_t n, uint64_t index, const ree_digest leaf,

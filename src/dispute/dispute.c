@@ -76,12 +76,16 @@ static enum ree_status describe_node(struct ree_bench *b) {
 }
 
 uint32_t ree_maker_of(const struct ree_trace_header *h, uint32_t value, uint32_t before) {
-    uint32_t node = before;
-    while (node-- > 0) {
-        const struct ree_trace_node *n = &h->nodes[node];
-        if (value >= n->first_output && value - n->first_output < n->n_outputs) break;
+    uint32_t first = 0, n = before; // first_output never falls
+    while (n > 0) {
+        if (h->nodes[first + n / 2].first_output <= value)
+            first += n / 2 + 1, n -= n / 2 + 1;
+        else
+            n /= 2;
     }
-    return node;
+    if (first == 0) return UINT32_MAX;
+    const struct ree_trace_node *node = &h->nodes[first - 1];
+    return value - node->first_output < node->n_outputs ? first - 1 : UINT32_MAX;
 }
 
 // Fills in where an input of the disputed node comes from, and asks both sides for its proofs. The

@@ -27,12 +27,19 @@ bool ree_reply_add(struct ree_reply *reply, const ree_digest *digests, size_t n)
 
 // A party that answers from a trace
 
+// The tree of a step's inputs or nodes, kept because one step may be asked about all of them.
+struct kept_tree {
+    uint64_t step; // of the tree; undefined without one
+    struct ree_merkle_tree tree;
+};
+
 struct trace_party {
     struct ree_party base;
     const struct ree_trace *trace;
     ree_digest *steps; // leaves of the tree of steps
     uint64_t step;     // the step of `nodes`; UINT64_MAX: none yet
     ree_digest *nodes; // leaves of the tree of nodes
+    struct kept_tree of_inputs, of_nodes;
 };
 
 static enum ree_status out_of_range(struct ree_error *err) {
@@ -77,6 +84,20 @@ static enum ree_status add_proof(struct ree_reply *out, const ree_digest *leaves
     return add(out, (const ree_digest *)proof, length, err);
 }
 
+// The same for the leaves of a step.
+static enum ree_status add_kept_proof(struct kept_tree *kept, const struct ree_query *query,
+                                      const ree_digest *leaves, uint64_t n, struct ree_reply *out,
+                                      struct ree_error *err) {
+    ree_digest proof[REE_MERKLE_MAX_PROOF];
+    if (!kept->tree.inner || kept->step != query->step) {
+        ree_merkle_tree_finish(&kept->tree);
+        if (!ree_merkle_tree_init(&kept->tree, leaves, n)) return ree_no_memory(err);
+        kept->step = query->step;
+    }
+    uint32_t length = ree_merkle_tree_proof(&kept->tree, query->index, proof);
+    return add(out, (const ree_digest *)proof, length, err);
+}
+
 static enum ree_status add_node(struct trace_party *p, const struct ree_query *query,
                                 struct ree_reply *out, struct ree_error *err) {
     const struct ree_trace_header *h = &p->trace->header;
@@ -91,7 +112,7 @@ static enum ree_status add_node(struct trace_party *p, const struct ree_query *q
     if (node->n_outputs)
         REE_TRY(
             add(out, step + ree_trace_digest_index(h, node->first_output), node->n_outputs, err));
-    return add_proof(out, nodes_of(p, query->step), h->n_nodes, query->index, err);
+    return add_kept_proof(&p->of_nodes, query, nodes_of(p, query->step), h->n_nodes, out, err);
 }
 
 static enum ree_status answer_commit(struct trace_party *p, struct ree_reply *out,
@@ -118,7 +139,7 @@ static enum ree_status answer_step(struct trace_party *p, const struct ree_query
     case REE_ASK_INPUT:
         if (query->index >= h->n_inputs) return out_of_range(err);
         REE_TRY(add(out, step + query->index, 1, err));
-        return add_proof(out, step, h->n_inputs, query->index, err);
+        return add_kept_proof(&p->of_inputs, query, step, h->n_inputs, out, err);
     case REE_ASK_NODE: return add_node(p, query, out, err);
     default: return out_of_range(err);
     }
@@ -157,6 +178,8 @@ enum ree_status ree_party_of_trace(const struct ree_trace *trace, struct ree_par
 void ree_party_of_trace_destroy(struct ree_party *party) {
     if (!party) return;
     struct trace_party *p = REE_CONTAINER_OF(party, struct trace_party, base);
+    ree_merkle_tree_finish(&p->of_inputs.tree);
+    ree_merkle_tree_finish(&p->of_nodes.tree);
     ree_free(p->steps);
     ree_free(p->nodes);
     ree_free(p);

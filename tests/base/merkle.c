@@ -55,6 +55,13 @@ static void check_proof(const ree_digest root, uint64_t n, uint64_t index) {
     uint32_t length = ree_merkle_proof(leaves, n, index, proof);
     CHECK(ree_merkle_verify(root, n, index, leaves[index], proof, length));
 
+    struct ree_merkle_tree tree;
+    ree_digest kept[REE_MERKLE_MAX_PROOF];
+    REQUIRE(ree_merkle_tree_init(&tree, (const ree_digest *)leaves, n));
+    CHECK(ree_merkle_tree_proof(&tree, index, kept) == length);
+    CHECK(memcmp(kept, proof, length * sizeof *kept) == 0);
+    ree_merkle_tree_finish(&tree);
+
     for (uint64_t i = 0; i < MAX_LEAVES + 2; i++)
         CHECK(i == index || !ree_merkle_verify(root, n, i, leaves[index], proof, length));
     for (uint64_t i = 0; i < n; i++)

@@ -29,7 +29,7 @@ def write(path, n):
                                 [onnx.floats(f"w{i}", [1], [1.0]) for i in range(n)]))
 
 
-def seconds(*args):
+def seconds(*args, code=0):
     """Runs ree-run and returns its CPU time in seconds."""
     def limit():
         resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
@@ -37,21 +37,27 @@ def seconds(*args):
     done = subprocess.run([ree_run, *map(str, args)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                           preexec_fn=limit, env={**os.environ, "OMP_NUM_THREADS": "1"})
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    check(done.returncode == 0, f"{args}: exit code {done.returncode}: {done.stderr[-300:]}")
+    check(done.returncode == code, f"{args}: exit code {done.returncode}: {done.stderr[-300:]}")
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def steps(folder, n):
     model, receipt, trace = folder / f"{n}.onnx", folder / f"{n}.json", folder / "trace"
+    traced, other, other_trace = (folder / name for name in ("traced.json", "other.json", "other.trace"))
     write(model, n)
-    return {
+    spent = {
         "inspect": seconds("inspect", model),
         "run": seconds(model, "--random-inputs", 1),
-        "trace": seconds(model, "--random-inputs", 1, "--trace", trace),
+        "trace": seconds(model, "--random-inputs", 1, "--trace", trace, "--receipt-path", traced),
         "receipt": seconds(model, "--random-inputs", 1, "--receipt-path", receipt),
         "validate": seconds("validate", receipt),
         "verify": seconds("verify", receipt, model, "--random-inputs", 1),
     }
+    seconds(model, "--random-inputs", 2, "--trace", other_trace, "--receipt-path", other)
+    # Every input and output of both receipts is looked up in a trace; then the inputs turn out to be different.
+    spent["dispute"] = seconds("dispute", "--a", trace, "--b", other_trace, "--model", model, "--a-receipt", traced,
+                               "--b-receipt", other, "--claim", folder / "claim.json", code=2)
+    return spent
 
 
 def main():
