@@ -16,13 +16,12 @@
 #   driver_few    a quick choice of these, for drivers that differ little from another one
 #   planted       plants faults into a driver's modules
 #   validation    runs with the Vulkan validation layer
-#   sampled       runs a part of its cases if REE_TEST_SAMPLE is set
 #   one_compiler  not run in the build with clang: its result does not depend on bits that a
 #                 compiler could change, or it takes long
 #   no_sanitizer  not run in the build with AddressSanitizer: impossible there, or too slow
 #   sanitized     a test with the label vulkan that also runs in the build with AddressSanitizer
-set(REE_LABELS unit models vulkan cuda oracle slow driver driver_few planted validation sampled one_compiler
-  no_sanitizer sanitized)
+set(REE_LABELS unit models vulkan cuda oracle slow driver driver_few planted validation one_compiler no_sanitizer
+  sanitized)
 
 # The folder with the settings of the validation layer that is installed. Layers older than 1.3.280 have
 # other names for them.

@@ -5,7 +5,8 @@
 //
 // Usage: vulkan_matches_cpu [N [OP]]: N cases of each RepOp and form, or only of OP ("bytes":
 // products of bytes and of blocks). Drivers compile a module for most cases, so the default is
-// small: 6, or 3 if REE_TEST_SAMPLE is set.
+// small: 6, or 3 if REE_TEST_SAMPLE is set. REE_TEST_FORMS=chosen: only the forms that the device
+// chooses itself; forced: only those that it does not choose.
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
 
@@ -64,9 +65,11 @@ int main(int argc, char **argv) {
     const char *note;
     size_t n_devices = ree_vulkan_device_list(list, 16, &note);
     if (n_devices == 0) return test_skip(note);
+    const char *which = getenv("REE_TEST_FORMS");
     static const char *const forms[] = {NULL, "native", "float64", "float32", "integer"};
     for (size_t d = 0; d < n_devices && d < 16; d++) {
         for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+            if (which && strcmp(which, forms[f] ? "forced" : "chosen") != 0) continue;
             struct ree_device_testing testing = {.size = sizeof testing, .force_form = forms[f]};
             struct ree_device_options options = {
                 .size = sizeof options, .validation = true, .cache_dir = "", .testing = &testing};

@@ -25,8 +25,12 @@ struct truth {
     struct ree_rules rules;
     struct ree_trace *trace;
     struct ree_tokenizer *tokenizer; // the model's tokenizer
+    bool is_short;                   // fewer random lies: for slow builds
 };
 extern struct truth truth;
+
+// Number of repetitions of a test with random lies that usually has n; at least 1.
+int repeated(int n);
 
 // A party's statement about the run: a trace, and a receipt with the trace's root.
 struct said {

@@ -601,6 +601,7 @@ def main():
     global ree_run
     parser = harness.parser()
     parser.add_argument("--liars", required=True)
+    parser.add_argument("--short", action="store_true", help="tell fewer random lies")
     options = parser.parse_args()
     ree_run = options.ree_run
     with tempfile.TemporaryDirectory() as name:
@@ -612,7 +613,7 @@ def main():
         inputs = header["inputs"]
         about.update(args=args, tokens=next(i for i, x in enumerate(inputs) if x["name"] == "input_ids"),
                      cache=next(i for i, x in enumerate(inputs) if x.get("cache_axis", -1) >= 0))
-        liars(options.liars, SAMPLE, folder)
+        liars(options.liars, SAMPLE, folder, *(["--short"] if options.short else []))
         rules(folder, options.liars)
         for part in (forged_cache, forged_token, forged_header, forged_length, stopped, forged_node, requested, forms, versions,
                      same_root, private):

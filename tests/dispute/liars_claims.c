@@ -141,7 +141,7 @@ static struct ree_claim *claim_node(const struct said *const sides[2], uint64_t 
 // agree on and its output is not what the node computes; only that party may be named.
 void test_claims_about_nodes(void) {
     unsigned n_decided = 0, n_named_here = 0, n = 0;
-    for (int k = 0; k < 400; k++) {
+    for (int k = 0; k < repeated(400); k++) {
         struct said honest, lying;
         struct ree_error err;
         struct ree_ruling ruling;
@@ -179,7 +179,7 @@ void test_claims_about_nodes(void) {
         said_finish(&lying);
     }
     printf("%u claims about nodes, %u decided, %u named\n", n, n_decided, n_named_here);
-    CHECK(n_decided > 50);
+    CHECK(n_decided > (unsigned)repeated(50));
 }
 
 // One character of a claim is changed: the honest party is never named. For each kind except node.
@@ -247,7 +247,7 @@ static uint32_t value_before(uint32_t input) {
 // named.
 void test_claims_about_anything(void) {
     unsigned n_decided = 0, n = 0;
-    for (int k = 0; k < 600; k++) {
+    for (int k = 0; k < repeated(600); k++) {
         struct said honest, lying;
         struct ree_error err;
         struct ree_ruling ruling;
@@ -304,7 +304,7 @@ void test_claims_about_anything(void) {
         said_finish(&lying);
     }
     printf("%u claims about anything, %u decided\n", n, n_decided);
-    CHECK(n_decided > 50);
+    CHECK(n_decided > (unsigned)repeated(50));
 }
 
 // A party that contradicts its own receipt does not hide the other party's lie. The first party

@@ -12,6 +12,10 @@
 
 struct truth truth;
 
+int repeated(int n) {
+    return truth.is_short ? (n + 7) / 8 : n;
+}
+
 static struct splitmix rng = {1};
 
 uint64_t draw(uint64_t below) {

@@ -21,8 +21,8 @@ static const char usage[] =
     "                       run\n"
     "  --write-coverage FILE  write the coverage of the passing cases\n"
     "  --only GLOB          only cases with matching names\n"
-    "  --sample N/D         only cases whose name hashes to less than N modulo D (default: the\n"
-    "                       value of REE_TEST_SAMPLE)\n"
+    "  --sample N/D         only cases whose name hashes to less than N modulo D\n"
+    "  --default-sample N/D the same; REE_TEST_SAMPLE, if it is set, has priority\n"
     "  --threads N, --isa ISA, --validation\n"
     "  --hashes             print one SHA-256 for each data set\n"
     "  --verbose            print every case\n";
@@ -238,6 +238,7 @@ static bool parse_sample(struct options *o, const char *text) {
 // Returns the index of the first folder, or 0 after printing the usage.
 static int parse(int argc, char **argv, struct options *o) {
     *o = (struct options){.device = "cpu"};
+    const char *usual = "1/1";
     int i = 1;
     bool ok = true;
     for (; ok && i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
@@ -270,13 +271,14 @@ static int parse(int argc, char **argv, struct options *o) {
                 o->device_options.n_threads = (uint32_t)atoi(value);
             else if (strcmp(name, "--isa") == 0)
                 o->device_options.cpu_isa = value;
+            else if (strcmp(name, "--default-sample") == 0)
+                usual = value;
             else
                 ok = strcmp(name, "--sample") == 0 && parse_sample(o, value);
         }
     }
-    // Without an option on the command line, REE_TEST_SAMPLE decides.
     const char *sample = getenv("REE_TEST_SAMPLE");
-    if (ok && o->sample_d == 0) ok = parse_sample(o, sample ? sample : "1/1");
+    if (ok && o->sample_d == 0) ok = parse_sample(o, sample ? sample : usual);
     if (ok && i < argc) return i;
     fputs(usage, stderr);
     return 0;

@@ -15,7 +15,7 @@ def floats(value):
     if isinstance(value, dict):
         return {k: floats(v) for k, v in value.items()}
     if isinstance(value, list):
-        return [floats(v) for v in value]
+        return [float(v) if type(v) is int else floats(v) for v in value]
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

@@ -23,8 +23,6 @@ import harness  # noqa: E402
 from harness import check  # noqa: E402
 
 
-
-
 def sha256(*parts):
     return hashlib.sha256(b"".join(p if isinstance(p, bytes) else p.encode() + b"\0" for p in parts)).digest()
 
@@ -33,8 +31,8 @@ def sha256(*parts):
 
 
 def number(value):
-    if value == 0:
-        return "0"
+    if value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
     _, digits, exponent = Decimal(repr(abs(value))).as_tuple()  # repr gives the shortest digits
     text = "".join(map(str, digits))
     n = len(text) + exponent

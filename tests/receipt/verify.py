@@ -831,7 +831,7 @@ def interrupted(folder):
     away = folder / "receipts"
     away.mkdir()
     path = away / "r.json"
-    slow = [args.ree_run, str(STORIES), "--prompt-text", PROMPT, "--max-new-tokens", "0", "--ignore-eos", "--no-fuse",
+    slow = [args.ree_run, str(STORIES), "--prompt-text", PROMPT, "--max-new-tokens", "200", "--ignore-eos", "--no-fuse",
             "--threads", "1", "--cpu-isa", "portable", "--receipt-path", str(path), "--json"]
     draw = random.Random(5)
     start = time.monotonic()
