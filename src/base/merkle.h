@@ -34,8 +34,8 @@ void ree_merkle_builder_root(const struct ree_merkle_builder *builder, ree_diges
 // returns their number. `index` must be below n.
 uint32_t ree_merkle_proof(const ree_digest *leaves, uint64_t n, uint64_t index,
                           ree_digest proof[REE_MERKLE_MAX_PROOF]);
-// A tree that keeps its inner nodes, for many proofs about the same leaves. Making it hashes n - 1
-// times; a proof then hashes nothing.
+// A tree that keeps its inner nodes, for many proofs about the same leaves. ree_merkle_proof hashes
+// all leaves for each proof; this tree hashes them once.
 struct ree_merkle_tree {
     uint64_t n;               // number of leaves
     const ree_digest *leaves; // the caller's

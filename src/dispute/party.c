@@ -84,7 +84,7 @@ static enum ree_status add_proof(struct ree_reply *out, const ree_digest *leaves
     return add(out, (const ree_digest *)proof, length, err);
 }
 
-// The same for the leaves of a step.
+// Adds a proof about the inputs or the nodes of the step of the query; `leaves` are all of them.
 static enum ree_status add_kept_proof(struct kept_tree *kept, const struct ree_query *query,
                                       const ree_digest *leaves, uint64_t n, struct ree_reply *out,
                                       struct ree_error *err) {

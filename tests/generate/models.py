@@ -169,7 +169,7 @@ def stories(models):
         check(all_ids(result)[:n] == tokens[name][:len(all_ids(result))], f"stories260K, {name}: tokens")
         check(both > 20 and told[:both] == text.strip()[:both], f"stories260K, {name}: {told!r}")
     with tempfile.TemporaryDirectory() as folder:
-        # The kernels of the sample's forms are those of these, and CUDA's emulator needs half a minute for them.
+        # sample() runs exported forms on every device. CUDA's emulator would need half a minute for these.
         forms = [model] if args.device == "cuda" else [model, export(folder, model, 23), export(folder, model, 17)]
         one_hash(forms, [tokens["cat"][:7], tokens["tim"][:13], [1], tokens["tim"][:70]], few(48))
 
