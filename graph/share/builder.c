@@ -253,6 +253,7 @@ static enum ree_status copy_constant(struct ree_share_builder *b, const struct r
     return REE_OK;
 }
 
+// `form` has one group: the rules want no other form of a common value.
 static enum ree_status select_own(struct ree_share_builder *b, struct ree_value *all,
                                   struct ree_samples form, struct ree_value **out) {
     const struct ree_share_options *o = b->d->options;
@@ -292,7 +293,7 @@ static enum ree_status add_passed(struct ree_share_builder *b, const struct ree_
         return ree_fail(b->err, p->made ? REE_UNSUPPORTED : REE_INTERNAL,
                         "'%s' is read before it is known, or its shape is not known", value->name);
     memcpy(dims, value->dims, sizeof dims);
-    if (form.is_divided) dims[form.axis] = ree_share_own(b->d) * form.per;
+    if (form.is_divided) dims[form.axis] = form.groups * ree_share_own(b->d) * form.per;
     REE_TRY(ree_builder_write_slot(b, &b->share->parts[p->made_part], p->made, &p->slot));
     return ree_builder_read_slot(b, p->slot - 1, value->dtype, value->rank, dims, out);
 }

@@ -39,6 +39,7 @@ static enum ree_status refuse(struct ree_divide *d, const struct ree_node *node,
 struct reads {
     struct ree_divide *d;
     bool is_divided; // whether a value that the node reads is divided
+    bool has_groups; // and one into several groups
     uint32_t part;   // the last part that computes such a value
 };
 
@@ -46,7 +47,9 @@ static void visit_read(void *user, struct ree_value **use) {
     struct reads *r = user;
     const struct ree_value *value = *use;
     if (value->graph != r->d->graph) return;
-    r->is_divided |= r->d->samples[value->id].is_divided;
+    const struct ree_samples *samples = &r->d->samples[value->id];
+    r->is_divided |= samples->is_divided;
+    r->has_groups |= samples->is_divided && samples->groups != 1;
     if (r->d->value_part[value->id] > r->part) r->part = r->d->value_part[value->id];
 }
 
@@ -83,6 +86,8 @@ static enum ree_status divide_node(struct ree_divide *d, const struct ree_node *
     if (reads.is_divided) {
         ree_share_rule rule = ree_share_find(node);
         if (!rule) return refuse(d, node, "ree has no rule for it");
+        if (reads.has_groups && !ree_share_takes_groups(rule))
+            return refuse(d, node, "its samples are not at one place");
         for (size_t i = 0; i < node->n_attrs; i++)
             if (node->attrs[i].graph) return refuse(d, node, "it has a subgraph");
         if (!node->domain[0] && node->opset < 13)
@@ -186,7 +191,7 @@ enum ree_status ree_divide_graph(struct ree_divide *d) {
                         (long long)ree_graph_opset(graph, ""));
     d->n_parts = 1;
     for (size_t i = 0; i < d->options->n_data; i++)
-        d->samples[d->options->data[i]->id] = (struct ree_samples){true, 0, 1};
+        d->samples[d->options->data[i]->id] = (struct ree_samples){true, 0, 1, 1};
     for (size_t i = 0; i < graph->n_nodes; i++)
         REE_TRY(divide_node(d, graph->nodes[i]));
     for (size_t i = 0; i < graph->n_outputs; i++) {

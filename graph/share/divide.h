@@ -7,12 +7,13 @@
 
 #include <stdint.h>
 
-// How a value is divided: dims[axis] is the batch size times `per`, and element i along the axis
-// belongs to sample i / per.
+// How a value is divided: dims[axis] is groups * batch size * per, and element i along the axis
+// belongs to sample i / per of its group. `groups` is 1 but for the image of a convolution over
+// samples with several groups: its channels are the samples, once for each group.
 struct ree_samples {
     bool is_divided; // false: common to all ranks
     uint32_t axis;
-    int64_t per;
+    int64_t per, groups;
 };
 
 // What a node does with the samples.
@@ -35,15 +36,18 @@ struct ree_own_node {
 struct ree_sum_node {
     enum ree_sum_kind kind;
     uint64_t n_per_sample;
-    int64_t m, n;
-    // Sums of rows: the input's axes in the order of terms and columns, and how many are summed.
-    uint32_t order[REE_MAX_RANK];
-    uint32_t n_summed;
+    int64_t groups, m, n;
     bool is_mean;
     float divisor; // of a mean
-    // Products: the operands as matrices of terms. Conv: the number of positions of the kernel.
     bool is_conv;
-    int64_t n_positions;
+    int64_t n_positions; // of the kernel of a convolution
+    // Other sums: the axes of each operand, first those of the terms, then those of the groups,
+    // then those of m or n.
+    int64_t order[2][REE_MAX_RANK];
+    // The result [groups, m, n] is reshaped, its axes are put into another order, and it is
+    // reshaped to the output. result_rank 0: only the last.
+    uint32_t result_rank;
+    int64_t result_dims[REE_MAX_RANK], result_order[REE_MAX_RANK];
 };
 
 struct ree_divide {
@@ -85,6 +89,8 @@ struct ree_share_row {
     ree_share_rule rule;
 };
 ree_share_rule ree_share_find(const struct ree_node *node); // NULL: no rule
+// Whether the rule reads ree_samples.groups. Others are for samples in one group.
+bool ree_share_takes_groups(ree_share_rule rule);
 
 // Makes a common node, whose output is read in the form `out`, work on one rank's samples: fills
 // `own`. Returns false if the node can only be computed whole.

@@ -12,7 +12,7 @@
 #define REE_MIXES "it mixes the samples"
 
 static inline struct ree_samples ree_divided_along(uint32_t axis, int64_t per) {
-    return (struct ree_samples){true, axis, per};
+    return (struct ree_samples){true, axis, per, 1};
 }
 
 // The node's input or output i; NULL if it is absent.
@@ -62,6 +62,8 @@ bool ree_rule_broadcast(const struct ree_divide *d, const struct ree_node *node,
 // the same number of elements that enclose them.
 bool ree_rule_reshape(const struct ree_divide *d, const struct ree_value *from,
                       struct ree_samples s, const struct ree_value *to, struct ree_samples *out);
+// Returns why the operands of a sum of products do not have their samples where x->own->needs says.
+const char *ree_rule_check_operands(const struct ree_division *x);
 // Reads the permutation of a Transpose.
 bool ree_rule_order(const struct ree_node *node, uint32_t rank, uint32_t out[REE_MAX_RANK]);
 
@@ -73,6 +75,6 @@ ree_share_rule_of ree_share_reshape, ree_share_transpose, ree_share_concat,
     ree_share_trilu, ree_share_slice, ree_share_pad, ree_share_gather, ree_share_elements,
     ree_share_scatter_nd;
 ree_share_rule_of ree_share_reduce, ree_share_matmul, ree_share_per_sample, ree_share_conv,
-    ree_share_max_pool, ree_share_layer_norm, ree_share_batch_norm;
+    ree_share_max_pool, ree_share_layer_norm, ree_share_batch_norm, ree_share_einsum;
 
 #endif

@@ -25,13 +25,14 @@ int64_t ree_share_product(const struct ree_value *value, uint32_t begin, uint32_
 }
 
 bool ree_samples_same(struct ree_samples a, struct ree_samples b) {
-    return a.is_divided == b.is_divided && (!a.is_divided || (a.axis == b.axis && a.per == b.per));
+    return a.is_divided == b.is_divided &&
+           (!a.is_divided || (a.axis == b.axis && a.per == b.per && a.groups == b.groups));
 }
 
 bool ree_samples_fit(const struct ree_divide *d, const struct ree_value *value,
                      struct ree_samples s) {
     return !s.is_divided ||
-           (s.axis < value->rank && value->dims[s.axis] == d->options->batch * s.per);
+           (s.axis < value->rank && value->dims[s.axis] == s.groups * d->options->batch * s.per);
 }
 
 bool ree_share_list(const struct ree_node *node, size_t i, const char *attribute, size_t *out_n,
@@ -69,7 +70,7 @@ bool ree_rule_set_list(struct ree_divide *d, struct ree_own_node *own, size_t at
 void ree_rule_own_shape(const struct ree_divide *d, const struct ree_value *value,
                         struct ree_samples s, int64_t out[REE_MAX_RANK]) {
     memcpy(out, value->dims, sizeof value->dims);
-    out[s.axis] = ree_share_own(d) * s.per;
+    out[s.axis] = s.groups * ree_share_own(d) * s.per;
 }
 
 // Elementwise operators
@@ -200,6 +201,7 @@ static const struct ree_share_row rules[] = {
     {"Conv", ree_share_conv},
     {"ConvTranspose", ree_share_per_sample},
     {"CumSum", ree_share_cumsum},
+    {"Einsum", ree_share_einsum},
     {"Expand", expand},
     {"Flatten", ree_share_reshape},
     {"Gather", ree_share_gather},
@@ -250,6 +252,10 @@ ree_share_rule ree_share_find(const struct ree_node *node) {
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (ree_rule_is(node, rules[i].op_type)) return rules[i].rule;
     return NULL;
+}
+
+bool ree_share_takes_groups(ree_share_rule rule) {
+    return rule == ree_share_conv;
 }
 
 // Common values of which each rank reads its own samples

@@ -15,14 +15,35 @@ bool ree_rule_reshape(const struct ree_divide *d, const struct ree_value *from,
     return false;
 }
 
+// As ree_rule_reshape, if axes before the samples are joined with theirs: these become groups.
+static bool join_groups(const struct ree_division *x, struct ree_samples s,
+                        struct ree_samples *out) {
+    const struct ree_value *to = ree_rule_output(x, 0);
+    const int64_t batch = x->d->options->batch;
+    int64_t before = ree_share_product(ree_rule_input(x, 0), 0, s.axis), n = 1;
+    for (uint32_t axis = 0; axis < to->rank && n && before % n == 0; axis++) {
+        int64_t groups = before / n;
+        if (groups > 1 && to->dims[axis] && to->dims[axis] % groups == 0 &&
+            to->dims[axis] / groups % batch == 0) {
+            *out = ree_divided_along(axis, to->dims[axis] / groups / batch);
+            out->groups = groups;
+            return true;
+        }
+        n *= to->dims[axis];
+    }
+    return false;
+}
+
 const char *ree_share_reshape(struct ree_division *x) {
     const struct ree_value *made = ree_rule_output(x, 0);
+    struct ree_samples s = ree_rule_samples(x, 0);
     int64_t shape[REE_MAX_RANK];
-    if (!ree_rule_samples(x, 0).is_divided) return REE_MIXES;
-    if (!ree_rule_reshape(x->d, ree_rule_input(x, 0), ree_rule_samples(x, 0), made, &x->outputs[0]))
+    if (!s.is_divided) return REE_MIXES;
+    if (!ree_rule_reshape(x->d, ree_rule_input(x, 0), s, made, &x->outputs[0]) &&
+        !join_groups(x, s, &x->outputs[0]))
         return "its new shape does not keep the samples apart";
     ree_rule_own_shape(x->d, made, x->outputs[0], shape);
-    x->own->needs[0] = ree_rule_samples(x, 0);
+    x->own->needs[0] = s;
     x->own->is_reshape = true;
     return ree_rule_set_list(x->d, x->own, 1, shape, made->rank) ? NULL : REE_NO_SHAPES;
 }

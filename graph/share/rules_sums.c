@@ -33,18 +33,18 @@ const char *ree_share_reduce(struct ree_division *x) {
         return "ree cannot compute it over several ranks";
     x->role = REE_NODE_SUM;
     int64_t n_terms = 1;
-    sum->m = sum->n = 1;
+    uint32_t at = 0;
+    sum->groups = sum->m = sum->n = 1;
     for (uint32_t i = 0; i < value->rank; i++) {
         if (!is_reduced[i]) continue;
         if (i < s.axis && value->dims[i] > 1)
             return "its terms are not in the order of the samples";
-        sum->order[sum->n_summed++] = i;
+        sum->order[0][at++] = i;
         n_terms *= value->dims[i];
     }
-    uint32_t at = sum->n_summed;
     for (uint32_t i = 0; i < value->rank; i++) {
         if (is_reduced[i]) continue;
-        sum->order[at++] = i;
+        sum->order[0][at++] = i;
         sum->m *= value->dims[i];
     }
     sum->n_per_sample = (uint64_t)(n_terms / x->d->options->batch);
@@ -67,27 +67,50 @@ static bool is_float32_or_narrower(const struct ree_value *value) {
     return value->dtype == REE_F32 || value->dtype == REE_F16 || value->dtype == REE_BF16;
 }
 
+const char *ree_rule_check_operands(const struct ree_division *x) {
+    for (size_t i = 0; i < 2; i++) {
+        struct ree_samples needs = x->own->needs[i], s = ree_rule_samples(x, i);
+        // A common operand with several groups would have to be selected group by group.
+        if (!needs.is_divided || !ree_samples_fit(x->d, ree_rule_input(x, i), needs) ||
+            (s.is_divided ? !ree_samples_same(s, needs) : needs.groups != 1))
+            return REE_NOT_ALIGNED;
+    }
+    return NULL;
+}
+
 // A vector counts as a row of the first operand, as a column of the second one.
 static const char *product_of_terms(struct ree_division *x) {
     const struct ree_value *a = ree_rule_input(x, 0), *b = ree_rule_input(x, 1);
     struct ree_samples s =
         ree_rule_samples(x, 0).is_divided ? ree_rule_samples(x, 0) : ree_rule_samples(x, 1);
-    if (a->rank > 2 || b->rank > 2) return "it sums over samples, and is not a product of matrices";
+    struct ree_sum_node *sum = x->sum;
+    if ((a->rank > 2 || b->rank > 2) && a->rank != b->rank)
+        return "it sums over samples, and repeats matrices";
     if (!is_float32_or_narrower(a) || !is_float32_or_narrower(b))
         return "ree cannot sum this type over several ranks";
-    x->own->needs[0] = ree_divided_along(a->rank - 1, s.per);
-    x->own->needs[1] = ree_divided_along(0, s.per);
-    for (size_t i = 0; i < 2; i++)
-        if (!ree_axis_fits(x->d, ree_rule_input(x, i), x->own->needs[i].axis, s.per) ||
-            (ree_rule_samples(x, i).is_divided &&
-             !ree_samples_same(ree_rule_samples(x, i), x->own->needs[i])))
-            return REE_NOT_ALIGNED;
+    const uint32_t n_outer = a->rank > 2 ? a->rank - 2 : 0;
+    sum->groups = sum->m = sum->n = 1;
+    sum->order[0][0] = a->rank - 1;
+    sum->order[1][0] = b->rank > 1 ? b->rank - 2 : 0;
+    for (uint32_t i = 0; i < n_outer; i++) {
+        if (a->dims[i] != b->dims[i]) return "it sums over samples, and repeats matrices";
+        sum->groups *= a->dims[i];
+        sum->order[0][1 + i] = sum->order[1][1 + i] = i;
+    }
+    if (a->rank > 1) {
+        sum->order[0][1 + n_outer] = a->rank - 2;
+        sum->m = a->dims[a->rank - 2];
+    }
+    if (b->rank > 1) {
+        sum->order[1][1 + n_outer] = b->rank - 1;
+        sum->n = b->dims[b->rank - 1];
+    }
+    x->own->needs[0] = ree_divided_along((uint32_t)sum->order[0][0], s.per);
+    x->own->needs[1] = ree_divided_along((uint32_t)sum->order[1][0], s.per);
     x->role = REE_NODE_SUM;
-    x->sum->kind = REE_SUM_OF_PRODUCTS;
-    x->sum->n_per_sample = (uint64_t)s.per;
-    x->sum->m = a->rank == 2 ? a->dims[0] : 1;
-    x->sum->n = b->rank == 2 ? b->dims[1] : 1;
-    return NULL;
+    sum->kind = REE_SUM_OF_PRODUCTS;
+    sum->n_per_sample = (uint64_t)s.per;
+    return ree_rule_check_operands(x);
 }
 
 const char *ree_share_matmul(struct ree_division *x) {
@@ -128,7 +151,7 @@ const char *ree_share_matmul(struct ree_division *x) {
 // The first input and the outputs have their samples along axis 0, the other inputs are common.
 const char *ree_share_per_sample(struct ree_division *x) {
     struct ree_samples s = ree_rule_samples(x, 0);
-    if (!s.is_divided || s.axis || s.per != 1) return REE_MIXES;
+    if (!s.is_divided || s.axis || s.per != 1 || s.groups != 1) return REE_MIXES;
     for (size_t i = 1; i < x->node->n_inputs; i++)
         if (ree_rule_samples(x, i).is_divided) return REE_MIXES;
     x->own->needs[0] = s;
@@ -141,27 +164,40 @@ const char *ree_share_per_sample(struct ree_division *x) {
 static const char *conv_of_terms(struct ree_division *x) {
     const struct ree_value *a = ree_rule_input(x, 0), *b = ree_rule_input(x, 1),
                            *made = ree_rule_output(x, 0);
-    struct ree_samples s = ree_divided_along(1, 1);
-    if (ree_node_int(x->node, "group", 1) != 1) return "it has several groups";
+    const int64_t groups = ree_node_int(x->node, "group", 1);
+    const uint32_t n = a->rank - 2;
+    struct ree_sum_node *sum = x->sum;
+    if (groups < 1 || b->dims[0] % groups) return REE_NO_SHAPES;
     if (ree_rule_input(x, 2)) return "it has a bias";
     const char *pads = ree_node_string(x->node, "auto_pad", "NOTSET");
     if (strcmp(pads, "NOTSET")) return "it has an automatic pad";
     if (!is_float32_or_narrower(a) || !is_float32_or_narrower(b))
         return "ree cannot sum this type over several ranks";
-    for (size_t i = 0; i < 2; i++) {
-        if (!ree_axis_fits(x->d, ree_rule_input(x, i), 1, 1) ||
-            (ree_rule_samples(x, i).is_divided && !ree_samples_same(ree_rule_samples(x, i), s)))
-            return REE_NOT_ALIGNED;
-        x->own->needs[i] = s;
-    }
+    x->own->needs[0] = x->own->needs[1] = ree_divided_along(1, 1);
+    x->own->needs[0].groups = groups;
     x->role = REE_NODE_SUM;
-    x->sum->kind = REE_SUM_OF_PRODUCTS;
-    x->sum->is_conv = true;
-    x->sum->n_per_sample = (uint64_t)ree_share_product(b, 2, b->rank);
-    x->sum->n_positions = ree_share_product(made, 2, made->rank);
-    x->sum->m = a->dims[0] * x->sum->n_positions;
-    x->sum->n = b->dims[0];
-    return NULL;
+    sum->kind = REE_SUM_OF_PRODUCTS;
+    sum->is_conv = true;
+    sum->n_per_sample = (uint64_t)ree_share_product(b, 2, b->rank);
+    sum->n_positions = ree_share_product(made, 2, made->rank);
+    sum->groups = groups;
+    sum->m = a->dims[0] * sum->n_positions;
+    sum->n = b->dims[0] / groups;
+    // [groups, a's outputs, positions..., b's outputs] -> [a's outputs, groups, b's outputs,
+    // positions...]
+    if (n + 3 > REE_MAX_RANK) return "it has too many axes";
+    sum->result_rank = n + 3;
+    sum->result_dims[0] = groups;
+    sum->result_dims[1] = a->dims[0];
+    sum->result_dims[n + 2] = sum->n;
+    sum->result_order[0] = 1;
+    sum->result_order[1] = 0;
+    sum->result_order[2] = n + 2;
+    for (uint32_t i = 0; i < n; i++) {
+        sum->result_dims[2 + i] = made->dims[2 + i];
+        sum->result_order[3 + i] = 2 + (int64_t)i;
+    }
+    return ree_rule_check_operands(x);
 }
 
 const char *ree_share_conv(struct ree_division *x) {

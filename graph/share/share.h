@@ -13,7 +13,8 @@
 // A sum over all samples. Its terms are in the order of the samples, and of the positions in a
 // sample.
 enum ree_sum_kind {
-    // left^T * right: left is float32 [terms, m], right float32 [terms, n], the result [m, n].
+    // left^T * right, for each group: left is float32 [terms, groups, m], right float32
+    // [terms, groups, n], the result [groups, m, n].
     REE_SUM_OF_PRODUCTS,
     REE_SUM_OF_ROWS, // left is float32 [terms, m], the result float32 [m]
     // left is the sum of this rank's terms, an integer tensor; the result has its type and shape.
@@ -29,7 +30,7 @@ struct ree_share_sum {
     size_t left, right;    // slots
     size_t result;         // slot, filled by the caller
     uint64_t n_per_sample; // terms of a sample
-    int64_t m, n;          // n is 1 if there is no `right`
+    int64_t groups, m, n;  // groups and n are 1 if there is no `right`
     // REE_SUM_BY_INDICES: a graph like those of the parts.
     struct ree_share_part *steps;
     size_t initial; // slot: the tensor to which the first rank adds

@@ -17,6 +17,10 @@ static struct ree_value *reshaped(struct ree_share_builder *b, struct ree_value 
 
 static struct ree_value *transposed(struct ree_share_builder *b, struct ree_value *value,
                                     const int64_t *order, size_t rank) {
+    size_t n_same = 0;
+    while (n_same < rank && order[n_same] == (int64_t)n_same)
+        n_same++;
+    if (n_same == rank) return value;
     struct ree_value *made = ree_builder_add(b, "Transpose", &value, 1);
     return ree_builder_ints(b, made, "perm", order, rank) ? made : NULL;
 }
@@ -52,35 +56,17 @@ static enum ree_status find_input(struct ree_share_builder *b, const struct ree_
     return ree_builder_find(b, node->inputs[i], b->d->own[node->id]->needs[i], out);
 }
 
-static enum ree_status rows_of_sum(struct ree_share_builder *b, const struct ree_node *node,
-                                   struct ree_share_sum *sum) {
+// Operand i as a matrix with a row for each term and `width` columns.
+static enum ree_status rows_of_operand(struct ree_share_builder *b, const struct ree_node *node,
+                                       size_t i, int64_t width, size_t *out_slot) {
     const struct ree_sum_node *how = b->d->sums[node->id];
-    const struct ree_value *value = node->inputs[0];
+    const struct ree_value *value = node->inputs[i];
+    const int64_t dims[2] = {(int64_t)how->n_per_sample * ree_share_own(b->d), width};
     struct ree_value *rows;
-    int64_t order[REE_MAX_RANK];
-    const int64_t dims[2] = {(int64_t)how->n_per_sample * ree_share_own(b->d), how->m};
-    REE_TRY(find_input(b, node, 0, &rows));
-    for (uint32_t i = 0; i < value->rank; i++)
-        order[i] = how->order[i];
-    rows = transposed(b, rows, order, value->rank);
+    REE_TRY(find_input(b, node, i, &rows));
+    rows = transposed(b, rows, how->order[i], value->rank);
     if (rows) rows = reshaped(b, rows, dims, 2);
-    return rows ? write_terms(b, rows, value->dtype, &sum->left) : ree_no_memory(b->err);
-}
-
-static enum ree_status rows_of_product(struct ree_share_builder *b, const struct ree_node *node,
-                                       struct ree_share_sum *sum) {
-    const struct ree_sum_node *how = b->d->sums[node->id];
-    const int64_t order[2] = {1, 0}, n_rows = (int64_t)how->n_per_sample * ree_share_own(b->d);
-    const int64_t left_dims[2] = {n_rows, how->m}, right_dims[2] = {n_rows, how->n};
-    struct ree_value *left, *right;
-    REE_TRY(find_input(b, node, 0, &left));
-    REE_TRY(find_input(b, node, 1, &right));
-    left = node->inputs[0]->rank == 2 ? transposed(b, left, order, 2)
-                                      : reshaped(b, left, left_dims, 2);
-    if (node->inputs[1]->rank == 1) right = reshaped(b, right, right_dims, 2);
-    if (!left || !right) return ree_no_memory(b->err);
-    REE_TRY(write_terms(b, left, node->inputs[0]->dtype, &sum->left));
-    return write_terms(b, right, node->inputs[1]->dtype, &sum->right);
+    return rows ? write_terms(b, rows, value->dtype, out_slot) : ree_no_memory(b->err);
 }
 
 // Convolutions: the row of a term has the elements of the input that it multiplies, one for each
@@ -126,11 +112,11 @@ static enum ree_status rows_of_conv(struct ree_share_builder *b, const struct re
         (n_pads && n_pads != 2 * n))
         return ree_fail(b->err, REE_INVALID, "%s: its strides, dilations or pads are invalid",
                         label);
-    if (how->n_positions > MAX_POSITIONS || x->rank + 1 > REE_MAX_RANK)
+    if (how->n_positions > MAX_POSITIONS || n + 4 > REE_MAX_RANK)
         return ree_fail(b->err, REE_UNSUPPORTED,
                         "the samples of a batch cannot be divided among ranks: %s: it has more "
                         "than %d positions or %d axes",
-                        label, MAX_POSITIONS, REE_MAX_RANK - 1);
+                        label, MAX_POSITIONS, REE_MAX_RANK - 2);
     struct ree_value *image, *small;
     REE_TRY(find_input(b, node, 0, &image));
     REE_TRY(find_input(b, node, 1, &small));
@@ -138,15 +124,17 @@ static enum ree_status rows_of_conv(struct ree_share_builder *b, const struct re
     struct ree_value **shifted =
         ree_arena_alloc_array(&b->d->arena, (size_t)how->n_positions, sizeof(struct ree_value *));
     if (!image || !shifted) return ree_no_memory(b->err);
-    int64_t axes[REE_MAX_RANK], dims[REE_MAX_RANK + 1], steps[REE_MAX_RANK];
+    // [channels, groups, samples, kernel..., 1]
+    int64_t axes[REE_MAX_RANK], dims[REE_MAX_RANK], steps[REE_MAX_RANK];
     dims[0] = x->dims[0];
-    dims[1] = ree_share_own(b->d);
+    dims[1] = how->groups;
+    dims[2] = ree_share_own(b->d);
     for (uint32_t i = 0; i < n; i++) {
         axes[i] = 2 + (int64_t)i;
         steps[i] = dilations ? dilations[i] : 1;
-        dims[2 + i] = kernel->dims[2 + i];
+        dims[3 + i] = kernel->dims[2 + i];
     }
-    dims[2 + n] = 1;
+    dims[3 + n] = 1;
     struct ree_value *axis_list = ree_builder_list(b, axes, n);
     struct ree_value *step_list = ree_builder_list(b, steps, n);
     for (int64_t p = 0; p < how->n_positions; p++) {
@@ -160,20 +148,25 @@ static enum ree_status rows_of_conv(struct ree_share_builder *b, const struct re
         struct ree_value *in[] = {image, ree_builder_list(b, starts, n),
                                   ree_builder_list(b, ends, n), axis_list, step_list};
         shifted[p] = ree_builder_add(b, "Slice", in, 5);
-        if (shifted[p]) shifted[p] = reshaped(b, shifted[p], dims, n + 3);
+        if (shifted[p]) shifted[p] = reshaped(b, shifted[p], dims, n + 4);
         if (!shifted[p]) return ree_no_memory(b->err);
     }
     struct ree_value *left = ree_builder_add(b, "Concat", shifted, (size_t)how->n_positions);
-    int64_t order[REE_MAX_RANK + 1];
-    for (uint32_t i = 0; i <= n; i++)
-        order[i] = 1 + (int64_t)i;
-    order[n + 1] = 0;
-    order[n + 2] = 2 + (int64_t)n;
-    const int64_t left_dims[2] = {n_rows, how->m}, right_dims[2] = {n_rows, how->n};
-    if (!ree_builder_int(b, left, "axis", 2 + (int64_t)n)) return ree_no_memory(b->err);
-    left = transposed(b, left, order, n + 3);
+    // [samples, kernel..., groups, channels, positions] and [samples, kernel..., groups * n]
+    int64_t order[REE_MAX_RANK], small_order[REE_MAX_RANK];
+    for (uint32_t i = 0; i <= n; i++) {
+        order[i] = 2 + (int64_t)i;
+        small_order[i] = 1 + (int64_t)i;
+    }
+    order[n + 1] = 1;
+    order[n + 2] = small_order[n + 1] = 0;
+    order[n + 3] = 3 + (int64_t)n;
+    const int64_t left_dims[2] = {n_rows, how->groups * how->m};
+    const int64_t right_dims[2] = {n_rows, how->groups * how->n};
+    if (!ree_builder_int(b, left, "axis", 3 + (int64_t)n)) return ree_no_memory(b->err);
+    left = transposed(b, left, order, n + 4);
     if (left) left = reshaped(b, left, left_dims, 2);
-    struct ree_value *right = transposed(b, small, order, n + 2);
+    struct ree_value *right = transposed(b, small, small_order, n + 2);
     if (right) right = reshaped(b, right, right_dims, 2);
     if (!left || !right) return ree_no_memory(b->err);
     REE_TRY(write_terms(b, left, x->dtype, &sum->left));
@@ -246,8 +239,11 @@ enum ree_status ree_builder_terms(struct ree_share_builder *b, const struct ree_
         part->sums_capacity = capacity;
     }
     struct ree_share_sum *sum = &part->sums[part->n_sums++];
-    *sum = (struct ree_share_sum){
-        .kind = how->kind, .n_per_sample = how->n_per_sample, .m = how->m, .n = how->n};
+    *sum = (struct ree_share_sum){.kind = how->kind,
+                                  .n_per_sample = how->n_per_sample,
+                                  .groups = how->groups,
+                                  .m = how->m,
+                                  .n = how->n};
     sum->name = ree_arena_strdup(&b->share->arena, node->outputs[0]->name);
     if (!sum->name) return ree_no_memory(b->err);
     if (how->kind == REE_SUM_BY_INDICES) return steps_of_indices(b, node, sum);
@@ -255,27 +251,13 @@ enum ree_status ree_builder_terms(struct ree_share_builder *b, const struct ree_
     REE_TRY(ree_builder_write_slot(b, NULL, NULL, &slot));
     sum->result = slot - 1;
     if (how->kind == REE_SUM_OF_INTEGERS) return sum_of_integers(b, node, sum);
-    if (how->kind == REE_SUM_OF_ROWS) return rows_of_sum(b, node, sum);
-    return how->is_conv ? rows_of_conv(b, node, sum) : rows_of_product(b, node, sum);
+    if (how->is_conv) return rows_of_conv(b, node, sum);
+    REE_TRY(rows_of_operand(b, node, 0, how->groups * how->m, &sum->left));
+    if (how->kind == REE_SUM_OF_ROWS) return REE_OK;
+    return rows_of_operand(b, node, 1, how->groups * how->n, &sum->right);
 }
 
 // Results
-
-// Brings the product [channels * positions, outputs] to [channels, outputs, positions...].
-static struct ree_value *conv_result(struct ree_share_builder *b, const struct ree_value *made,
-                                     struct ree_value *value) {
-    int64_t dims[REE_MAX_RANK], order[REE_MAX_RANK];
-    dims[0] = made->dims[0];
-    order[0] = 0;
-    order[1] = (int64_t)made->rank - 1;
-    for (uint32_t i = 2; i < made->rank; i++) {
-        dims[i - 1] = made->dims[i];
-        order[i] = (int64_t)i - 1;
-    }
-    dims[made->rank - 1] = made->dims[1];
-    value = reshaped(b, value, dims, made->rank);
-    return value ? transposed(b, value, order, made->rank) : NULL;
-}
 
 enum ree_status ree_builder_result(struct ree_share_builder *b, const struct ree_node *node,
                                    const struct ree_share_sum *sum) {
@@ -283,12 +265,13 @@ enum ree_status ree_builder_result(struct ree_share_builder *b, const struct ree
     const struct ree_value *made = node->outputs[0];
     bool keeps_type = sum->kind == REE_SUM_OF_INTEGERS || sum->kind == REE_SUM_BY_INDICES;
     bool is_product = sum->kind == REE_SUM_OF_PRODUCTS;
-    const int64_t dims[2] = {sum->m, sum->n};
+    const int64_t product_dims[3] = {sum->groups, sum->m, sum->n}, row_dims[1] = {sum->m};
     struct ree_value *value;
     if (keeps_type)
         REE_TRY(ree_builder_read_slot(b, sum->result, made->dtype, made->rank, made->dims, &value));
     else
-        REE_TRY(ree_builder_read_slot(b, sum->result, REE_F32, is_product ? 2 : 1, dims, &value));
+        REE_TRY(ree_builder_read_slot(b, sum->result, REE_F32, is_product ? 3 : 1,
+                                      is_product ? product_dims : row_dims, &value));
     if (how->is_mean) {
         struct ree_value *in[2] = {
             value, ree_builder_constant(b, REE_F32, 0, NULL, &how->divisor, sizeof how->divisor)};
@@ -296,10 +279,12 @@ enum ree_status ree_builder_result(struct ree_share_builder *b, const struct ree
         if (!value) return ree_no_memory(b->err);
     }
     if (!keeps_type) value = cast(b, value, REE_F32, made->dtype);
+    if (value && how->result_rank) {
+        value = reshaped(b, value, how->result_dims, how->result_rank);
+        if (value) value = transposed(b, value, how->result_order, how->result_rank);
+    }
     // Also if the shape is the same: an input of the graph cannot be its output.
-    if (value)
-        value =
-            how->is_conv ? conv_result(b, made, value) : reshaped(b, value, made->dims, made->rank);
+    if (value) value = reshaped(b, value, made->dims, made->rank);
     if (!value) return ree_no_memory(b->err);
     ree_builder_place(b, made, REE_FORM_ALL, value);
     return ree_builder_select(b, node);

@@ -11,7 +11,8 @@
 #include "base/memory.h"
 
 #define CHUNK 256
-// Results of chunks are computed for as many rows of a sum at once as fit into this many bytes.
+// Results of chunks are computed for as many rows of a sum at once as fit into this many bytes; of
+// a sum with several groups, for as many groups.
 #define MAX_RESULTS ((uint64_t)64 << 20)
 
 // The terms of a sum on this rank.
@@ -40,12 +41,31 @@ static struct range range_of(const struct ree_shared_step *s, const struct ree_s
     return r;
 }
 
-// Rows of m that are computed at once; the same on all ranks, because each such slice is a message.
-static uint64_t slice_rows(const struct ree_shared_step *s, const struct ree_share_sum *sum) {
+// A sum is computed in slices: of its rows, or of its groups if it has several.
+static bool has_groups(const struct ree_share_sum *sum) {
+    return sum->groups > 1;
+}
+
+static uint64_t n_units(const struct ree_share_sum *sum) {
+    return (uint64_t)(has_groups(sum) ? sum->groups : sum->m);
+}
+
+// Numbers of the result in a row or group.
+static uint64_t unit_size(const struct ree_share_sum *sum) {
+    return (uint64_t)(has_groups(sum) ? sum->m * sum->n : sum->n);
+}
+
+// Columns of the terms, on the left and on the right.
+static uint64_t width_of(const struct ree_share_sum *sum, size_t side) {
+    return (uint64_t)(sum->groups * (side ? sum->n : sum->m));
+}
+
+// Rows or groups of a slice; the same on all ranks, because each slice is a message.
+static uint64_t slice_units(const struct ree_shared_step *s, const struct ree_share_sum *sum) {
     uint64_t batch = (uint64_t)s->training->step.batch_size;
     uint64_t most = (batch / s->n_ranks + 1) * sum->n_per_sample / CHUNK + 2; // chunks of a rank
-    uint64_t rows = MAX_RESULTS / (most * (uint64_t)sum->n * sizeof(float));
-    return rows < 1 ? 1 : rows < (uint64_t)sum->m ? rows : (uint64_t)sum->m;
+    uint64_t units = MAX_RESULTS / (most * unit_size(sum) * sizeof(float));
+    return units < 1 ? 1 : units < n_units(sum) ? units : n_units(sum);
 }
 
 // Messages
@@ -107,8 +127,8 @@ static enum ree_status receive_ends(struct ree_shared_step *s, const struct ree_
                                     size_t index, struct ree_error *err) {
     struct range r = range_of(s, sum);
     bool has_right = sum->kind == REE_SUM_OF_PRODUCTS;
-    const size_t sizes[2] = {r.n_before * (uint64_t)sum->m * sizeof(float),
-                             r.n_before * (uint64_t)sum->n * sizeof(float)};
+    const size_t sizes[2] = {r.n_before * width_of(sum, 0) * sizeof(float),
+                             r.n_before * width_of(sum, 1) * sizeof(float)};
     if (!has_terms(sum) || !r.n_before) return REE_OK;
     return receive(s, s->rank - 1, REE_MESSAGE_TERMS, index, sizes, has_right ? 2 : 1,
                    &s->ends[index], err);
@@ -119,7 +139,7 @@ static enum ree_status send_ends(struct ree_shared_step *s, const struct ree_sha
                                  size_t index, struct ree_error *err) {
     struct range r = range_of(s, sum);
     const struct ree_tensor *sides[2] = {&s->slots[sum->left], &s->slots[sum->right]};
-    const uint64_t widths[2] = {(uint64_t)sum->m, (uint64_t)sum->n};
+    const uint64_t widths[2] = {width_of(sum, 0), width_of(sum, 1)};
     size_t n_sides = sum->kind == REE_SUM_OF_PRODUCTS ? 2 : 1;
     struct ree_part parts[2];
     float *joined[2] = {NULL, NULL};
@@ -185,21 +205,28 @@ static enum ree_status chunk_rows(struct ree_shared_step *s, const struct range 
     return REE_OK;
 }
 
-// Columns [begin, end) of rows with `width` numbers.
-static void select_columns(const float *rows, uint64_t n_rows, uint64_t width, uint64_t begin,
-                           uint64_t end, float *out) {
-    for (uint64_t i = 0; i < n_rows; i++)
-        memcpy(out + i * (end - begin), rows + i * width + begin, (end - begin) * sizeof *out);
+// Makes matrices [chunks, groups, CHUNK, columns] of those columns of the rows that belong to a
+// slice; each group has `n_columns` of the rows' `width` numbers, from column `first` on. NULL if
+// memory is exhausted.
+static float *select_columns(const float *rows, uint64_t n_chunks, uint64_t width, uint64_t first,
+                             uint64_t groups, uint64_t n_columns) {
+    float *out = ree_alloc(n_chunks * CHUNK * groups * n_columns * sizeof *out + 1), *to = out;
+    for (uint64_t c = 0; out && c < n_chunks; c++)
+        for (uint64_t g = 0; g < groups; g++)
+            for (uint64_t i = 0; i < CHUNK; i++, to += n_columns)
+                memcpy(to, rows + (c * CHUNK + i) * width + first + g * n_columns,
+                       n_columns * sizeof *to);
+    return out;
 }
 
-static struct ree_tensor chunk_tensor(const char *name, const float *rows, uint64_t n_chunks,
+static struct ree_tensor chunk_tensor(const char *name, const float *rows, uint64_t n_matrices,
                                       uint64_t width) {
     return (struct ree_tensor){.name = (char *)(uintptr_t)name,
                                .dtype = REE_F32,
                                .rank = 3,
-                               .dims = {(int64_t)n_chunks, CHUNK, (int64_t)width},
+                               .dims = {(int64_t)n_matrices, CHUNK, (int64_t)width},
                                .data = (void *)(uintptr_t)rows,
-                               .nbytes = n_chunks * CHUNK * width * sizeof(float)};
+                               .nbytes = n_matrices * CHUNK * width * sizeof(float)};
 }
 
 // Adds the chunks' results, in order, to a total of n numbers.
@@ -220,34 +247,50 @@ static void finish_total(float *total, uint64_t n) {
 
 struct slice {
     const float *left, *right; // rows of the chunks
-    uint64_t begin, end;       // of the sum's m
+    uint64_t begin, end;       // of the sum's rows, or groups
 };
+
+// Computes the results of the chunks: [chunks, groups, m, n].
+static enum ree_status run_chunks(struct ree_shared_step *s, const struct ree_share_sum *sum,
+                                  uint64_t n_chunks, const struct slice *slice,
+                                  struct ree_tensor *out, struct ree_error *err) {
+    const uint64_t size = slice->end - slice->begin, m = (uint64_t)sum->m, n = (uint64_t)sum->n;
+    bool has_right = sum->kind == REE_SUM_OF_PRODUCTS;
+    uint64_t groups = has_groups(sum) ? size : 1, rows = has_groups(sum) ? m : size;
+    struct ree_tensor in[2] = {chunk_tensor("left", slice->left, n_chunks * groups, rows),
+                               chunk_tensor("right", slice->right, n_chunks * groups, n)};
+    float *columns[2] = {NULL, NULL};
+    enum ree_status status = REE_OK;
+    if (has_groups(sum) || rows < m) {
+        in[0].data = columns[0] =
+            select_columns(slice->left, n_chunks, width_of(sum, 0),
+                           slice->begin * (has_groups(sum) ? m : 1), groups, rows);
+        if (!columns[0]) status = ree_no_memory(err);
+    }
+    if (has_groups(sum)) {
+        in[1].data = columns[1] =
+            select_columns(slice->right, n_chunks, width_of(sum, 1), slice->begin * n, groups, n);
+        if (!columns[1]) status = ree_no_memory(err);
+    }
+    if (status == REE_OK)
+        status = ree_session_run((has_right ? &s->products : &s->rows)->session, in,
+                                 has_right ? 2 : 1, out, err);
+    ree_free(columns[0]);
+    ree_free(columns[1]);
+    return status;
+}
 
 static enum ree_status run_slice(struct ree_shared_step *s, const struct ree_share_sum *sum,
                                  size_t index, const struct range *r, const struct slice *slice,
                                  float *total, struct ree_error *err) {
-    const uint64_t n_rows = slice->end - slice->begin, n = n_rows * (uint64_t)sum->n;
-    bool has_right = sum->kind == REE_SUM_OF_PRODUCTS;
-    struct ree_tensor in[2], out = {0};
-    float *columns = NULL;
+    const uint64_t n = (slice->end - slice->begin) * unit_size(sum);
+    struct ree_tensor out = {0};
     enum ree_status status = REE_OK;
     if (r->n_chunks) {
-        const float *left = slice->left;
-        if (n_rows < (uint64_t)sum->m) {
-            columns = ree_alloc(r->n_chunks * CHUNK * n_rows * sizeof *columns);
-            if (!columns) return ree_no_memory(err);
-            select_columns(left, r->n_chunks * CHUNK, (uint64_t)sum->m, slice->begin, slice->end,
-                           columns);
-            left = columns;
-        }
-        in[0] = chunk_tensor("left", left, r->n_chunks, n_rows);
-        if (has_right) in[1] = chunk_tensor("right", slice->right, r->n_chunks, (uint64_t)sum->n);
-        status = ree_session_run((has_right ? &s->products : &s->rows)->session, in,
-                                 has_right ? 2 : 1, &out, err);
-        ree_free(columns);
+        status = run_chunks(s, sum, r->n_chunks, slice, &out, err);
         ree_transport_working(s->transport);
         uint64_t n_terms = r->is_last ? r->n_before + r->n_own : r->n_chunks * CHUNK;
-        s->n_products += has_right ? n_terms * n : 0;
+        s->n_products += sum->kind == REE_SUM_OF_PRODUCTS ? n_terms * n : 0;
     }
     if (status == REE_OK && r->has_total)
         status =
@@ -266,24 +309,25 @@ static enum ree_status sum_terms(struct ree_shared_step *s, const struct ree_sha
                                  size_t index, struct ree_error *err) {
     struct range r = range_of(s, sum);
     bool has_right = sum->kind == REE_SUM_OF_PRODUCTS;
-    const int64_t dims[2] = {sum->m, sum->n};
+    const int64_t dims[3] = {sum->groups, sum->m, sum->n};
     struct ree_tensor *result = &s->slots[sum->result];
     struct slice slice = {0};
     float *copies[2] = {NULL, NULL};
     ree_tensor_finish(result); // of a step that failed
-    REE_TRY(ree_tensor_init(result, NULL, REE_F32, has_right ? 2 : 1, dims, err));
-    if (!sum->m || !sum->n) return REE_OK;
+    REE_TRY(ree_tensor_init(result, NULL, REE_F32, has_right ? 3 : 1, has_right ? dims : &dims[1],
+                            err));
+    if (!sum->groups || !sum->m || !sum->n) return REE_OK;
     enum ree_status status =
-        chunk_rows(s, &r, index, 0, sum->left, (uint64_t)sum->m, &slice.left, &copies[0], err);
+        chunk_rows(s, &r, index, 0, sum->left, width_of(sum, 0), &slice.left, &copies[0], err);
     if (status == REE_OK && has_right)
-        status = chunk_rows(s, &r, index, 1, sum->right, (uint64_t)sum->n, &slice.right, &copies[1],
+        status = chunk_rows(s, &r, index, 1, sum->right, width_of(sum, 1), &slice.right, &copies[1],
                             err);
-    const uint64_t each = slice_rows(s, sum), m = (uint64_t)sum->m;
-    for (uint64_t at = 0; status == REE_OK && at < m; at += each) {
+    const uint64_t each = slice_units(s, sum), n_all = n_units(sum);
+    for (uint64_t at = 0; status == REE_OK && at < n_all; at += each) {
         slice.begin = at;
-        slice.end = at + each < m ? at + each : m;
-        status = run_slice(s, sum, index, &r, &slice, (float *)result->data + at * (uint64_t)sum->n,
-                           err);
+        slice.end = at + each < n_all ? at + each : n_all;
+        status =
+            run_slice(s, sum, index, &r, &slice, (float *)result->data + at * unit_size(sum), err);
     }
     ree_free(copies[0]);
     ree_free(copies[1]);
@@ -351,9 +395,9 @@ static enum ree_status check_terms(const struct ree_shared_step *s,
         const struct ree_share_sum *sum = &part->sums[i];
         const uint64_t n_own = range_of(s, sum).n_own * sizeof(float);
         if (!has_terms(sum)) continue;
-        if (s->slots[sum->left].nbytes != n_own * (uint64_t)sum->m ||
+        if (s->slots[sum->left].nbytes != n_own * width_of(sum, 0) ||
             (sum->kind == REE_SUM_OF_PRODUCTS &&
-             s->slots[sum->right].nbytes != n_own * (uint64_t)sum->n))
+             s->slots[sum->right].nbytes != n_own * width_of(sum, 1)))
             return ree_fail(err, REE_INTERNAL, "the sum '%.128s' has not the planned terms",
                             sum->name);
     }

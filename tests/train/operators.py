@@ -224,6 +224,21 @@ def products(s):
     s.sum("MatMul of columns", s.op("MatMul", s.floats([2, 5], list(range(10))), s.op("Transpose", rows, perm=[1, 0])), [2], axes=[1])
     s.sum("MatMul of a vector and columns", s.op("MatMul", s.floats([5], list(range(5))), s.op("Transpose", rows, perm=[1, 0])), [],
           axes=[0])
+    heads = s.op("Unsqueeze", s.op("Transpose", rows, perm=[1, 0]), [1])  # 5 x 1 x 700
+    left = s.op("Mul", heads, s.floats([1, 3, 1], [1, -2, 3]))
+    right = s.op("Transpose", s.op("Mul", heads, s.floats([5, 2, 1], [i / 8 for i in range(10)])), perm=[0, 2, 1])
+    s.state("MatMul over samples, several matrices", s.op("MatMul", left, right), [5, 3, 2])
+    square = s.floats([5, 5], [(i * 3 % 7 - 3) / 4 for i in range(25)])
+    s.sum("Einsum", s.op("Einsum", "long", weight, equation="bti, ij -> bjt"), [3, 100])
+    s.sum("Einsum of three", s.op("Einsum", "long", square, weight, equation="bti,ij,jk->tbk"), [100, 3], axes=[1])
+    s.sum("Einsum, a constant for each sample", s.op("Einsum", "x", s.op("Expand", s.floats([1, 1], [1.5]), [BATCH, 4]), equation="bti,bt->bi"),
+          [6])
+    s.sum("Einsum, a constant for all samples", s.op("Einsum", "x", s.floats([1, 4], [1, 2, 3, 4]), equation="bti,bt->bi"), [6])
+    halves = s.op("Einsum", "long", weight, equation="bti,ij->btj")
+    turned = s.op("Transpose", "long", perm=[2, 1, 0])
+    for equation, other, shape in (("bti,btj->ij", halves, [5, 3]), ("bti,btj->ji", halves, [3, 5]), ("bti,btj->tji", halves, [100, 3, 5]),
+                                   ("bti,itb->i", turned, [5]), ("bti,itb->", turned, [])):
+        s.state(f"Einsum over samples, {equation}", s.op("Einsum", "long", other, equation=equation), shape)
     kernel = s.floats([3, 2, 3, 3], [(i * 7 % 11 - 5) / 8 for i in range(54)])
     made = s.op("Conv", "image", kernel, strides=[2, 1], pads=[1, 1, 1, 1])  # 5 x 8
     s.sum("Conv", made, [3, 5, 8])
@@ -234,6 +249,17 @@ def products(s):
     plain = s.op("Conv", "image", kernel)  # 7 x 6
     s.state("Conv over samples, no pads", s.op("Conv", s.op("Transpose", "image", perm=[1, 0, 2, 3]),
                                                s.op("Transpose", plain, perm=[1, 0, 2, 3])), [2, 3, 3, 3])
+    doubled = s.op("Concat", "image", s.op("Neg", "image"), axis=1)
+    for groups, label in ((2, "groups"), (4, "depthwise")):
+        per_group, outputs = 4 // groups, 2 * groups
+        few = s.floats([outputs, per_group, 3, 3], [(i * 5 % 13 - 6) / 8 for i in range(outputs * per_group * 9)])
+        grouped = s.op("Conv", doubled, few, pads=[1, 0, 1, 0], group=groups)  # 9 x 6
+        s.sum(f"Conv, {label}", grouped, [outputs, 9, 6])
+        turned = s.op("Reshape", doubled, [BATCH, groups, per_group, 9, 8])
+        turned = s.op("Reshape", s.op("Transpose", turned, perm=[2, 1, 0, 3, 4]), [per_group, groups * BATCH, 9, 8])
+        s.state(f"Conv over samples, {label}",
+                s.op("Conv", turned, s.op("Transpose", grouped, perm=[1, 0, 2, 3]), pads=[1, 0, 1, 0], group=groups),
+                [per_group, outputs, 3, 3])
     s.sum("ConvTranspose", s.op("ConvTranspose", made, kernel, strides=[2, 1], pads=[1, 1, 1, 1]), [2, 9, 8])
     best, where = s.op("MaxPool", "image", kernel_shape=[2, 2], n_outputs=2)
     s.sum("MaxPool", best, [2, 8, 7])

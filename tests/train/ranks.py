@@ -157,6 +157,10 @@ def refused():
               "Add": lambda s: s.op("Add", s.op("Reshape", "x", [operators.BATCH, 1, 24]), s.op("Reshape", "x", [1, operators.BATCH, 24])),
               "Trilu": lambda s: s.op("Trilu", s.op("Transpose", "x", perm=[1, 0, 2])),
               "ReduceSum": lambda s: s.op("ReduceSum", s.op("Transpose", "x", perm=[1, 0, 2]), [0, 1], keepdims=0),
+              "Conv": lambda s: s.op("Conv", s.op("Reshape", s.op("Transpose", "image", perm=[1, 0, 2, 3]), [2 * operators.BATCH, 1, 9, 8]),
+                                     s.floats([1, 1, 2, 2], [1.0] * 4)),
+              "Relu": lambda s: s.op("Relu", s.op("Reshape", s.op("Transpose", "x", perm=[1, 0, 2]), [4 * operators.BATCH, 6])),
+              "Einsum": lambda s: s.op("Einsum", "x", s.floats([3], [1.0] * 3), equation="bti,j->tij"),
               "Det": lambda s: s.op("Det", s.op("Slice", "x", [0], [4], [2])),
               "BatchNormalization": lambda s: s.op("BatchNormalization", "image", *[s.floats([2], [1.0, 2.0])] * 4, training_mode=1)}
     for name, make in mixing.items():
