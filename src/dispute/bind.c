@@ -8,10 +8,13 @@
 
 static const char who[] = "AB";
 
+bool ree_bind_lacks_salt(const struct ree_receipt *r) {
+    return r->version > 1 && r->is_private && !r->has_salt;
+}
+
 bool ree_bind_root(const struct ree_receipt *r, const ree_digest root) {
     char hex[65];
-    if (!r->has_trace) return false;
-    if (r->version > 1 && r->is_private && !r->has_salt) return false;
+    if (!r->has_trace || ree_bind_lacks_salt(r)) return false;
     ree_hex(root, hex);
     ree_receipt_blind(r, hex);
     return strcmp(hex, r->trace_root) == 0;
@@ -60,11 +63,6 @@ enum ree_status ree_bind_request(unsigned k, const struct ree_receipt *r, const 
     REE_TRY(check_alone(k, r, public_key, lie, err));
     if (!request) return check_extension(k, r, err);
     if (lie[0]) return REE_OK;
-    if (r->version > 1 && r->is_private && !r->has_salt)
-        return ree_fail(
-            err, REE_INVALID,
-            "%c's receipt is private: its salt is required to check whether it answers the request",
-            who[k]);
     struct ree_verification v;
     ree_verification_init(&v);
     ree_verify_request(&v, r, request);
@@ -84,7 +82,7 @@ enum ree_status ree_bind_side(const struct ree_claim *c, unsigned k, const struc
     if (!r->has_trace)
         return ree_fail(err, REE_INVALID, "%c's receipt has no trace, so it commits to no root",
                         who[k]);
-    if (r->version > 1 && r->is_private && !r->has_salt)
+    if (ree_bind_lacks_salt(r))
         return ree_fail(err, REE_INVALID,
                         "%c's receipt is private: its salt is required to check its root", who[k]);
     if (!ree_bind_root(r, c->sides[k].root))

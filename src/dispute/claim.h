@@ -71,6 +71,7 @@ struct ree_claim_input {
     // If `source` is REE_CLAIM_NODE, the fields up to `outputs` describe the source: the node that
     // computed the value.
     uint32_t output;              // index of the value among the source node's outputs
+    uint32_t record_of;           // the input whose record this is: its own, or an earlier one's
     ree_digest op;                // digest `op` of the source node (trace.h)
     uint32_t n_inputs, n_outputs; // number of the source node's inputs and outputs
     // digests of the source node's inputs and outputs; both parties state the same
@@ -121,6 +122,10 @@ struct ree_claim {
 };
 
 struct ree_claim *ree_claim_create(void); // returns an empty claim; NULL: out of memory
+
+// Returns whether input i, which comes from a node, has the record of an earlier input: the same
+// arrays, not equal ones.
+bool ree_claim_shares_record(const struct ree_claim *claim, uint32_t i);
 
 // Appends canonical JSON and a newline.
 enum ree_status ree_claim_encode(const struct ree_claim *claim, struct ree_strbuf *out,

@@ -175,8 +175,39 @@ static enum ree_status take_proofs(const struct ree_fields *part, struct ree_cla
     return take_proof(part, "proof_b", &in->proofs[1], err);
 }
 
-static enum ree_status take_input(struct ree_fields part, struct ree_claim_input *in,
+// Takes the record of a node from an earlier input.
+static enum ree_status share_record(const struct ree_fields *part, const struct ree_claim *c,
+                                    uint32_t i, struct ree_claim_input *in, struct ree_error *err) {
+    REE_TRY(ree_fields_check(part, "node output record_of", "", err));
+    REE_TRY(take_u32(part, "record_of", &in->record_of, err));
+    const struct ree_claim_input *first = in->record_of < i ? &c->inputs[in->record_of] : NULL;
+    if (c->version == 1 || !first || first->source != REE_CLAIM_NODE ||
+        first->record_of != in->record_of || first->index != in->index)
+        return ree_fail(err, REE_INVALID, "%s.record_of is not an earlier input of the same node",
+                        part->name);
+    memcpy(in->op, first->op, sizeof in->op);
+    in->n_inputs = first->n_inputs;
+    in->n_outputs = first->n_outputs;
+    in->inputs = first->inputs;
+    in->outputs = first->outputs;
+    memcpy(in->proofs, first->proofs, sizeof in->proofs);
+    return REE_OK;
+}
+
+static enum ree_status take_record(const struct ree_fields *part, uint32_t i,
+                                   struct ree_claim_input *in, struct ree_error *err) {
+    in->record_of = i;
+    REE_TRY(
+        ree_fields_check(part, "node output op_sha256 inputs outputs proof_a proof_b", "", err));
+    REE_TRY(take_digest(part, "op_sha256", in->op, err));
+    REE_TRY(take_digests(part, "inputs", &in->n_inputs, &in->inputs, err));
+    REE_TRY(take_digests(part, "outputs", &in->n_outputs, &in->outputs, err));
+    return take_proofs(part, in, err);
+}
+
+static enum ree_status take_input(struct ree_fields part, struct ree_claim *c, uint32_t i,
                                   struct ree_error *err) {
+    struct ree_claim_input *in = &c->inputs[i];
     if (ree_field(&part, "omitted")) {
         in->source = REE_CLAIM_OMITTED;
         return ree_fields_check(&part, "omitted", "", err);
@@ -195,17 +226,14 @@ static enum ree_status take_input(struct ree_fields part, struct ree_claim_input
         return take_proofs(&part, in, err);
     }
     in->source = REE_CLAIM_NODE;
-    REE_TRY(
-        ree_fields_check(&part, "node output op_sha256 inputs outputs proof_a proof_b", "", err));
     REE_TRY(take_u32(&part, "node", &in->index, err));
     REE_TRY(take_u32(&part, "output", &in->output, err));
-    REE_TRY(take_digest(&part, "op_sha256", in->op, err));
-    REE_TRY(take_digests(&part, "inputs", &in->n_inputs, &in->inputs, err));
-    REE_TRY(take_digests(&part, "outputs", &in->n_outputs, &in->outputs, err));
+    REE_TRY(ree_field(&part, "record_of") ? share_record(&part, c, i, in, err)
+                                          : take_record(&part, i, in, err));
     if (in->output >= in->n_outputs)
         return ree_fail(err, REE_INVALID, "%s.output is not an output of its node", part.name);
     memcpy(in->digest, in->outputs[in->output], sizeof in->digest);
-    return take_proofs(&part, in, err);
+    return REE_OK;
 }
 
 static enum ree_status take_inputs(const struct ree_fields *root, struct ree_claim *c,
@@ -216,11 +244,11 @@ static enum ree_status take_inputs(const struct ree_fields *root, struct ree_cla
                                 err);
     c->inputs = ree_arena_alloc_array(&c->arena, (size_t)c->n_inputs + 1, sizeof *c->inputs);
     if (!c->inputs) return ree_no_memory(err);
-    struct ree_claim_input *in = c->inputs;
+    uint32_t i = 0;
     cJSON_ArrayForEach(item, array) {
         struct ree_fields part = {item, "inputs[]", &c->arena};
         if (!cJSON_IsObject(item)) return ree_fail(err, REE_INVALID, "inputs[] is not an object");
-        REE_TRY(take_input(part, in++, err));
+        REE_TRY(take_input(part, c, i++, err));
     }
     return REE_OK;
 }

@@ -83,7 +83,8 @@ static bool add_side(cJSON *root, const char *key, const struct ree_claim *c, un
     return ok;
 }
 
-static bool add_input(cJSON *array, const struct ree_claim_input *in) {
+static bool add_input(cJSON *array, const struct ree_claim *c, uint32_t i) {
+    const struct ree_claim_input *in = &c->inputs[i];
     cJSON *o = cJSON_CreateObject();
     if (!cJSON_AddItemToArray(array, o)) return false;
     if (in->source == REE_CLAIM_OMITTED) return cJSON_AddTrueToObject(o, "omitted") != NULL;
@@ -91,6 +92,9 @@ static bool add_input(cJSON *array, const struct ree_claim_input *in) {
     if (!add_number(o, names[in->source], in->index)) return false;
     if (in->source != REE_CLAIM_NODE && !add_hex(o, "sha256", in->digest)) return false;
     if (in->source == REE_CLAIM_CONSTANT) return true;
+    // A node with many outputs, all of which are read, has a long record: it is stated once.
+    if (in->source == REE_CLAIM_NODE && ree_claim_shares_record(c, i))
+        return add_number(o, "output", in->output) && add_number(o, "record_of", in->record_of);
     if (in->source == REE_CLAIM_NODE &&
         !(add_number(o, "output", in->output) && add_hex(o, "op_sha256", in->op) &&
           add_digests(o, "inputs", in->n_inputs, in->inputs) &&
@@ -117,7 +121,7 @@ static bool add_subject(cJSON *root, const struct ree_claim *c) {
                         : NULL;
     ok = inputs != NULL;
     for (uint32_t i = 0; i < c->n_inputs && ok; i++)
-        ok = add_input(inputs, &c->inputs[i]);
+        ok = add_input(inputs, c, i);
     return ok;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "dispute/bind.h"
 #include "dispute/dispute_internal.h"
 #include "dispute/training_rules.h"
@@ -88,10 +89,13 @@ uint32_t ree_maker_of(const struct ree_trace_header *h, uint32_t value, uint32_t
     return value - node->first_output < node->n_outputs ? first - 1 : UINT32_MAX;
 }
 
-// Fills in where an input of the disputed node comes from, and asks both sides for its proofs. The
-// bisection has shown that they agree on everything before the node.
-static enum ree_status trace_input(struct ree_bench *b, int32_t value, struct ree_claim_input *in) {
+// Fills in where input i of the disputed node comes from, and asks both sides for its proofs. The
+// bisection has shown that they agree on everything before the node. first_from[node] is 1 + the
+// first input that comes from the node; 0: none so far.
+static enum ree_status trace_input(struct ree_bench *b, uint32_t i, uint32_t *first_from) {
     const struct ree_trace_header *h = b->header;
+    const int32_t value = h->nodes[b->out->node].inputs[i];
+    struct ree_claim_input *in = &b->out->claim->inputs[i];
     if (value == REE_TRACE_OMITTED) {
         in->source = REE_CLAIM_OMITTED;
         return REE_OK;
@@ -114,6 +118,15 @@ static enum ree_status trace_input(struct ree_bench *b, int32_t value, struct re
     in->source = REE_CLAIM_NODE;
     in->index = ree_maker_of(h, v, b->out->node);
     in->output = v - h->nodes[in->index].first_output;
+    in->record_of = i;
+    if (first_from[in->index]) {
+        const uint32_t output = in->output;
+        *in = b->out->claim->inputs[first_from[in->index] - 1];
+        in->output = output;
+        memcpy(in->digest, in->outputs[in->output], sizeof in->digest);
+        return REE_OK;
+    }
+    first_from[in->index] = i + 1;
     in->n_inputs = h->nodes[in->index].n_inputs;
     in->n_outputs = h->nodes[in->index].n_outputs;
     memcpy(in->op, h->ops[in->index], sizeof in->op);
@@ -133,10 +146,14 @@ static enum ree_status claim_node(struct ree_bench *b) {
         REE_TRY(ree_side_node(&b->sides[k], b->out->step, at, b->out->node, &at->inputs,
                               &at->outputs, &at->node_proof));
     }
-    for (uint32_t i = 0; i < node->n_inputs; i++)
-        REE_TRY(trace_input(b, node->inputs[i], &c->inputs[i]));
-    b->out->kind = REE_DISPUTE_NODE;
-    return REE_OK;
+    uint32_t *first_from = ree_alloc_zeroed((size_t)b->header->n_nodes + 1, sizeof *first_from);
+    if (!first_from) return no_memory(b);
+    enum ree_status status = REE_OK;
+    for (uint32_t i = 0; status == REE_OK && i < node->n_inputs; i++)
+        status = trace_input(b, i, first_from);
+    ree_free(first_from);
+    b->out->kind = status == REE_OK ? REE_DISPUTE_NODE : b->out->kind;
+    return status;
 }
 
 // Opens the node of the previous step that computes this value: asks both sides for its record.
@@ -220,7 +237,7 @@ static enum ree_status find_token(struct ree_bench *b, uint64_t step) {
 // Returns whether the receipt states n steps. If its tokens determine the number of steps, that
 // must be n too.
 static bool has_steps(const struct ree_stated_run *t, uint64_t n) {
-    return t->receipt->trace_steps == n && (!t->has_n_steps || t->n_steps == n);
+    return t->receipt->trace_steps == n && ree_stated_run_has_steps(t, n);
 }
 
 // Checks what follows from the roots and receipts without further questions. *done: this decides
@@ -231,13 +248,10 @@ static enum ree_status check_whole(struct ree_bench *b, bool *done) {
     for (unsigned k = 0; k < 2; k++) {
         struct ree_side *s = &b->sides[k];
         const struct ree_receipt *r = t->runs[k] ? t->runs[k]->receipt : NULL;
-        if (r && r->version > 1 && r->is_private && !r->has_salt)
-            return ree_side_lied(s, "it withholds the salt of its private receipt, which is "
-                                    "required to check its root");
-        if (r && !ree_bind_root(r, s->root))
-            return ree_side_lied(s, "its root is not the root in its receipt");
-        if (t->training && !ree_training_terms_has_root(t->training, k, s->root))
-            return ree_side_lied(s, "its root is not the root in its receipt");
+        if (r && ree_bind_lacks_salt(r)) return ree_side_lied(s, REE_DISPUTE_NO_SALT);
+        if ((r && !ree_bind_root(r, s->root)) ||
+            (t->training && !ree_training_terms_has_root(t->training, k, s->root)))
+            return ree_side_lied(s, REE_DISPUTE_OTHER_ROOT);
         is_length |=
             t->training && ree_training_terms_n_steps(t->training, k) != b->out->n_steps[k];
         is_other |= memcmp(s->header, b->header->digest, sizeof s->header) != 0;

@@ -21,6 +21,11 @@
 #include "dispute/party.h"
 #include "dispute/rules.h"
 
+// Reasons for LIED that do not follow from an answer.
+#define REE_DISPUTE_NO_SALT                                                                        \
+    "it withholds the salt of its private receipt, which is required to check its root"
+#define REE_DISPUTE_OTHER_ROOT "its root is not the root in its receipt"
+
 // The result of a dispute. The kinds LIED and SILENT rest only on the word of whoever asked the
 // questions: answers are not signed, so the transcript proves nothing to others. All other kinds
 // that name a party rest on a claim, which anyone can check against the roots.

@@ -33,8 +33,10 @@ struct holding {
     struct ree_error undecided;
     struct ree_strbuf transcript;
     char *input_name;
-    char false_receipt[REE_ERROR_MAX]; // "": the receipts do not contradict themselves
-    unsigned false_party;
+    // A party that is named before the dispute; "": none
+    char named_for[REE_ERROR_MAX];
+    enum ree_dispute_kind named_kind;
+    unsigned named_party;
     const char *differences[REE_REFEREE_MAX_DIFFERENCES];
 };
 
@@ -50,9 +52,14 @@ static bool lies_about_tokens(const struct ree_disputant *party, struct terms *t
                                                 &stated_run, NULL) == REE_OK;
 }
 
+static void name(struct holding *h, enum ree_dispute_kind kind, unsigned k, const char *reason) {
+    h->named_kind = kind;
+    h->named_party = k;
+    snprintf(h->named_for, sizeof h->named_for, "%s", reason);
+}
+
 static void note_false(struct holding *h, unsigned k, const struct ree_error *err) {
-    h->false_party = k;
-    snprintf(h->false_receipt, sizeof h->false_receipt, "%s", err->message);
+    name(h, REE_DISPUTE_FALSE_RECEIPT, k, err->message);
 }
 
 // Ends the dispute: the receipt of party k is false.
@@ -64,11 +71,15 @@ static enum ree_status end_with_lie(struct holding *h, unsigned k, const char *l
 }
 
 // Checks each receipt by itself, and whether it answers the request. Everything else compares two
-// receipts or traces, whose differences are no party's lie.
+// receipts or traces, whose differences are no party's lie. First of all whose receipts they are:
+// nobody is named because of a receipt that anyone may have made.
 static enum ree_status hold_to_request(struct holding *h, struct ree_error *err) {
+    const struct ree_training_terms *training = h->options.training;
     char lie[REE_BIND_LIE];
     for (unsigned k = 0; k < 2; k++) {
         const struct ree_disputant *party = &h->parties[k];
+        if (training && training->receipts[k])
+            REE_TRY(ree_training_terms_check_key(training, k, err));
         if (!party->receipt) continue;
         REE_TRY(
             ree_bind_request(k, party->receipt, party->public_key, h->options.request, lie, err));
@@ -93,6 +104,13 @@ static const char *contradicted(const struct stated *r, const struct ree_trace *
     return r->prefill_chunk != h->prefill_chunk ? "prefill chunk" : NULL;
 }
 
+static bool has_own_root(const struct holding *h, unsigned k) {
+    const struct ree_training_terms *training = h->options.training;
+    const uint8_t *root = h->parties[k].trace->root;
+    return training ? training->receipts[k] && ree_training_terms_has_root(training, k, root)
+                    : h->parties[k].receipt && ree_bind_root(h->parties[k].receipt, root);
+}
+
 // Ends the dispute if the receipt of a party contradicts its trace. Called if the receipts of the
 // parties state different runs, or runs that cannot be judged: a false statement must not be a way
 // out.
@@ -106,9 +124,7 @@ static enum ree_status hold_to_traces(struct holding *h, struct ree_error *err) 
         const char *what;
         char lie[REE_BIND_LIE];
         // With another trace, the party is named for that (dispute.c), or withholds a salt.
-        if (t ? !ree_training_terms_has_root(training, k, trace->root)
-              : !r || !ree_bind_root(r, trace->root))
-            continue;
+        if (!has_own_root(h, k)) continue;
         if (t)
             stated = (struct stated){t->graph_sha256, t->weights_sha256, t->numerics,
                                      t->operation_set, 0};
@@ -175,10 +191,17 @@ static enum ree_status check_versions(struct holding *h, struct ree_error *err) 
         const struct ree_receipt *r = h->parties[k].receipt;
         const bool is_new = h->options.training || (r && r->version > 1);
         if (!is_new || versions[k] == REE_TRACE_LATEST) continue;
-        ree_fail(err, REE_INVALID, "%c's receipt is false: its trace has version %u of the format",
-                 "AB"[k], versions[k]);
-        note_false(h, k, err);
-        return REE_INVALID;
+        if (has_own_root(h, k)) {
+            ree_fail(err, REE_INVALID,
+                     "%c's receipt is false: its trace has version %u of the format", "AB"[k],
+                     versions[k]);
+            note_false(h, k, err);
+            return REE_INVALID;
+        }
+        // Not the receipt's trace: the receipt may be true.
+        name(h, REE_DISPUTE_LIED, k,
+             r && ree_bind_lacks_salt(r) ? REE_DISPUTE_NO_SALT : REE_DISPUTE_OTHER_ROOT);
+        return ree_fail(err, REE_INVALID, "%c: %s", "AB"[k], h -> named_for);
     }
     if (versions[0] == versions[1]) return REE_OK;
     return ree_fail(err, REE_INVALID,
@@ -309,10 +332,10 @@ static enum ree_status hold(struct holding *h, struct terms *t, struct ree_error
     if (status == REE_OK) status = describe(h, err);
     ree_party_of_trace_destroy(parties[0]);
     ree_party_of_trace_destroy(parties[1]);
-    if (!h->false_receipt[0]) return status;
-    h->result.kind = REE_DISPUTE_FALSE_RECEIPT;
-    h->result.party = h->false_party;
-    h->result.reason = h->false_receipt;
+    if (!h->named_for[0]) return status;
+    h->result.kind = h->named_kind;
+    h->result.party = h->named_party;
+    h->result.reason = h->named_for;
     return REE_OK;
 }
 

@@ -116,10 +116,10 @@ static void count_steps(const struct ree_hearing *hearing, struct ree_ruling *ou
         if (t->receipt->trace_steps != n)
             ree_ruling_wrong(out, k, "its receipt states %llu steps, but its root has %llu",
                              (unsigned long long)t->receipt->trace_steps, n);
-        if (t->has_n_steps && t->n_steps != n)
-            ree_ruling_wrong(out, k,
-                             "the tokens of its receipt require %llu steps, but its root has %llu",
-                             (unsigned long long)t->n_steps, n);
+        if (!ree_stated_run_has_steps(t, n))
+            ree_ruling_wrong(
+                out, k, "the tokens of its receipt require %s%llu steps, but its root has %llu",
+                t->may_end_early ? "at most " : "", (unsigned long long)t->n_steps, n);
     }
 }
 

@@ -59,6 +59,14 @@ static enum ree_status check_node(const struct ree_claim *c, const struct ree_tr
 
 // Computing
 
+// An input that reads the same value as one before it shares its tensor.
+static uint32_t first_reader(const struct ree_trace_node *node, uint32_t i) {
+    uint32_t first = 0;
+    while (node->inputs[first] != node->inputs[i])
+        first++;
+    return first;
+}
+
 static enum ree_status load_inputs(const struct ree_claim *c, const struct ree_opened *m,
                                    const char *folder, struct ree_tensor *tensors,
                                    struct ree_ruling *out, struct ree_error *err) {
@@ -69,10 +77,19 @@ static enum ree_status load_inputs(const struct ree_claim *c, const struct ree_o
             out->n_constant++;
             continue;
         }
+        const uint32_t first = first_reader(node, i);
+        out->n_loaded++;
+        if (first < i) {
+            if (!same(c->inputs[first].digest, c->inputs[i].digest))
+                return ree_fail(err, REE_INVALID,
+                                "inputs %u and %u of the node are one value, but have two digests",
+                                first, i);
+            tensors[i] = tensors[first];
+            continue;
+        }
         if (ree_recorded_load(folder, m, c->step, (uint32_t)node->inputs[i], c->inputs[i].digest,
                               &tensors[i], err) != REE_OK)
             return ree_fail_prefix(err, "input %u of the node", i);
-        out->n_loaded++;
     }
     return REE_OK;
 }
@@ -149,7 +166,7 @@ enum ree_status ree_referee_node(const struct ree_claim *c, struct ree_opened *m
                                  ? compute(c, m, folder, &w, out, err)
                                  : ree_no_memory(err);
     for (uint32_t i = 0; w.inputs && i < c->n_inputs; i++)
-        ree_tensor_finish(&w.inputs[i]);
+        if (first_reader(&m->header.nodes[c->node], i) == i) ree_tensor_finish(&w.inputs[i]);
     for (uint32_t i = 0; w.outputs && i < c->n_outputs; i++)
         ree_tensor_finish(&w.outputs[i]);
     ree_free(w.inputs);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dispute/bind.h"
 #include "dispute/given_inputs.h"
 #include "trace/model_header.h"
 #include "trace/recorded.h"
@@ -13,8 +14,8 @@
 #include "generate/causality.h"
 #include "generate/generator.h"
 
-// Maximum number of prompt tokens, and of output tokens, of a receipt that does not list them.
-// Without this limit, a receipt of a few bytes could require tensors of any size.
+// Maximum number of tokens up to the end of a step if the receipt does not list them. Without this
+// limit, a receipt of a few bytes could require tensors of any size.
 #define MAX_UNLISTED ((size_t)1 << 20)
 
 const char *ree_rule_name(enum ree_rule_kind kind) {
@@ -102,7 +103,7 @@ static enum ree_status check_tokens(const struct ree_receipt *r,
     if (tokens->n < n_prompt || tokens->n - n_prompt != n_output)
         return ree_fail(err, REE_INVALID, "%zu tokens were passed, but the receipt has %zu and %zu",
                         tokens->n, n_prompt, n_output);
-    if (r->version > 1 && r->is_private && !r->has_salt)
+    if (ree_bind_lacks_salt(r))
         return ree_fail(err, REE_INVALID,
                         "comparing the tokens of a private receipt requires its salt");
     if (!has_hash(r, tokens->ids, n_prompt, r->prompt.tokens_sha256) ||
@@ -122,9 +123,6 @@ static enum ree_status state_text_run(const struct ree_receipt *r,
     if (t->n_prompt == 0)
         return ree_fail(err, REE_INVALID, "a prompt without tokens cannot be run");
     if (is_given) REE_TRY(check_tokens(r, tokens, err));
-    if (!is_listed && !is_given && (t->n_prompt > MAX_UNLISTED || t->n_output > MAX_UNLISTED))
-        return ree_fail(err, REE_UNSUPPORTED,
-                        "the receipt has more than %zu tokens without listing them", MAX_UNLISTED);
     if (is_listed || is_given) {
         size_t n = t->n_prompt + t->n_output;
         t->ids = ree_arena_alloc_array(arena, n + 1, sizeof *t->ids);
@@ -142,7 +140,7 @@ static enum ree_status state_text_run(const struct ree_receipt *r,
     if (t->chunk == 0)
         return ree_fail(err, REE_INVALID, "the prompt is divided into chunks of 0 tokens");
     t->n_prompt_steps = (t->n_prompt + t->chunk - 1) / t->chunk;
-    t->has_n_steps = t->n_output > 0;
+    t->may_end_early = t->n_output == 0;
     t->n_steps = t->n_prompt_steps + (t->n_output ? t->n_output - 1 : 0);
     return REE_OK;
 }
@@ -162,8 +160,11 @@ enum ree_status ree_stated_run_make(const struct ree_receipt *r, const struct re
     if (r->trace_chunk)
         return ree_fail(err, REE_INVALID, "a receipt of tensors, but its trace has a prompt");
     out->n_steps = 1;
-    out->has_n_steps = true;
     return REE_OK;
+}
+
+bool ree_stated_run_has_steps(const struct ree_stated_run *t, uint64_t n_steps) {
+    return n_steps == t->n_steps || (t->may_end_early && n_steps < t->n_steps);
 }
 
 // At temperature 0 most parameters have no effect, and ree-receipt/1 allows any value for them.
@@ -175,11 +176,22 @@ static bool same_sampling(const struct ree_sampling *a, const struct ree_samplin
            a->seed == b->seed;
 }
 
-// The hashes of a private receipt are blinded, so without its tokens only the number of prompt
-// tokens is compared.
+// Without the tokens of both, one's tokens are compared with the other's hash, or both hashes with
+// each other. What a missing salt hides may be the same.
 static bool same_prompt(const struct ree_stated_run *a, const struct ree_stated_run *b) {
+    const struct ree_receipt *x = a->receipt, *y = b->receipt;
     if (a->n_prompt != b->n_prompt) return false;
-    return !a->ids || !b->ids || memcmp(a->ids, b->ids, a->n_prompt * sizeof *a->ids) == 0;
+    if (a->ids && b->ids) return memcmp(a->ids, b->ids, a->n_prompt * sizeof *a->ids) == 0;
+    if (ree_bind_lacks_salt(a->ids ? y : x) || (!a->ids && ree_bind_lacks_salt(y))) return true;
+    if (a->ids) return has_hash(y, a->ids, a->n_prompt, y->prompt.tokens_sha256);
+    if (b->ids) return has_hash(x, b->ids, b->n_prompt, x->prompt.tokens_sha256);
+    if (x->has_salt && y->has_salt) return true; // blinded differently
+    char hashes[2][65];
+    memcpy(hashes[0], x->prompt.tokens_sha256, sizeof hashes[0]);
+    memcpy(hashes[1], y->prompt.tokens_sha256, sizeof hashes[1]);
+    ree_receipt_blind(x, hashes[1]);
+    ree_receipt_blind(y, hashes[0]);
+    return strcmp(hashes[0], hashes[1]) == 0;
 }
 
 static enum ree_status other_runs(const char *what, struct ree_error *err) {
@@ -267,7 +279,7 @@ static enum ree_status plan_step(const struct ree_stated_run *t, uint64_t number
     bool all = t->receipt->logits_sha256[0];
     size_t first, length, last;
     memset(p, 0, sizeof *p);
-    if (t->has_n_steps ? number >= t->n_steps : number >= t->n_prompt_steps)
+    if (number >= t->n_steps)
         return ree_fail(err, REE_INVALID, "the receipt's run has no step %llu",
                         (unsigned long long)number);
     if (number < t->n_prompt_steps) {
@@ -282,6 +294,10 @@ static enum ree_status plan_step(const struct ree_stated_run *t, uint64_t number
         p->one_row = t->has_cache ? 0 : (int64_t)last;
         all = false;
     }
+    if (!t->ids && first + length > MAX_UNLISTED)
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "step %llu has more than %zu tokens, which the receipt does not list",
+                        (unsigned long long)number, MAX_UNLISTED);
     p->start = (int64_t)first;
     size_t n_rows = all ? length : 1;
     p->rows = ree_alloc(n_rows * sizeof *p->rows);

@@ -79,8 +79,8 @@ struct ree_stated_run {
     int32_t *ids;
     size_t chunk; // prompt tokens per step
     uint64_t n_prompt_steps;
-    bool has_n_steps;
-    uint64_t n_steps; // steps of the whole run; no step reads the last token
+    uint64_t n_steps;   // steps of the whole run; no step reads the last token
+    bool may_end_early; // without an answer the run may have ended in the prompt
     bool has_cache;
 };
 
@@ -92,8 +92,7 @@ struct ree_stated_tokens {
 
 // Derives the run of a receipt, allocated in the arena. Fails with REE_INVALID if the receipt has
 // no trace or cannot come from a run, or if `tokens` (may be NULL) do not have the receipt's
-// hashes. Fails with REE_UNSUPPORTED if the receipt states more than 2^20 tokens without listing
-// them.
+// hashes.
 enum ree_status ree_stated_run_make(const struct ree_receipt *receipt,
                                     const struct ree_rules *rules,
                                     const struct ree_stated_tokens *tokens, struct ree_arena *arena,
@@ -104,6 +103,8 @@ enum ree_status ree_stated_run_make(const struct ree_receipt *receipt,
 // graph.
 void ree_stated_chunk_lie(const struct ree_receipt *receipt, const struct ree_opened *model,
                           char out[REE_CHUNK_LIE]);
+// Returns whether the run may have this number of steps.
+bool ree_stated_run_has_steps(const struct ree_stated_run *stated_run, uint64_t n_steps);
 // Checks that two receipts are of the same run, apart from its result: model, numerics, operation
 // set, prompt, sampling, and how the prompt is cut into steps. Parameters that end an answer are
 // not compared: up to the first end both runs are the same, and each is judged by its own end
@@ -126,7 +127,8 @@ uint64_t ree_stated_run_step_of(const struct ree_stated_run *stated_run, size_t 
 
 // Computes the digest that an input with the rule RUN_INPUT, MADE or TOKENS must have in a step.
 // Fails with REE_UNSUPPORTED if the receipt does not determine it: token ids of a private receipt,
-// or floats in a receipt of version 1.
+// or floats in a receipt of version 1. So it does if the input would have more than 2^20 tokens
+// that the receipt does not list.
 enum ree_status ree_stated_run_input(const struct ree_stated_run *stated_run,
                                      const struct ree_opened *model, const struct ree_rules *rules,
                                      uint64_t step, uint32_t input, ree_digest out,

@@ -12,8 +12,8 @@
 
 // The receipts
 
-static enum ree_status check_key(const struct ree_training_terms *terms, unsigned k,
-                                 struct ree_error *err) {
+enum ree_status ree_training_terms_check_key(const struct ree_training_terms *terms, unsigned k,
+                                             struct ree_error *err) {
     const struct ree_training_receipt *r = terms->receipts[k];
     const char *key = terms->public_keys[k];
     bool failed = false;
@@ -40,7 +40,7 @@ enum ree_status ree_training_terms_check(const struct ree_training_terms *terms,
     if (!a || !b)
         return ree_fail(err, REE_INVALID, "trainings are judged by both receipts, not by one");
     for (unsigned k = 0; k < 2; k++)
-        REE_TRY(check_key(terms, k, err));
+        REE_TRY(ree_training_terms_check_key(terms, k, err));
     const struct {
         const char *what;
         bool same;
@@ -128,7 +128,7 @@ enum ree_status ree_training_terms_lie(const struct ree_training_terms *terms, u
                                        char lie[REE_TRAINING_LIE], struct ree_error *err) {
     struct ree_step_roles roles;
     lie[0] = 0;
-    REE_TRY(check_key(terms, k, err));
+    REE_TRY(ree_training_terms_check_key(terms, k, err));
     enum ree_status status = ree_step_roles_read(m->model, &roles, err);
     ree_digest digest;
     char hex[65] = "";

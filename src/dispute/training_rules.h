@@ -14,6 +14,10 @@
 #include "dispute/rules.h"
 #include "dispute/training_points.h"
 
+// Checks that the receipt of party k, which must not be NULL, is signed with the party's key, if
+// there is one, and has a trace. Fails with REE_INVALID if not.
+enum ree_status ree_training_terms_check_key(const struct ree_training_terms *terms, unsigned k,
+                                             struct ree_error *err);
 // Checks both receipts without the model: their signatures and keys, and that they are of one
 // training with traces: step, samples, order, seed and first step. Fails with REE_INVALID if not.
 enum ree_status ree_training_terms_check(const struct ree_training_terms *terms,

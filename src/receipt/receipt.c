@@ -177,6 +177,5 @@ bool ree_receipt_same_extensions(const struct ree_receipt *a, const struct ree_r
     if (a->n_critical != b->n_critical) return false;
     for (size_t i = 0; i < a->n_critical; i++)
         if (strcmp(a->critical[i], b->critical[i]) != 0) return false;
-    if (!a->extensions || !b->extensions) return !a->extensions && !b->extensions;
-    return cJSON_Compare(a->extensions, b->extensions, true);
+    return memcmp(a->extensions_digest, b->extensions_digest, sizeof(ree_digest)) == 0;
 }

@@ -106,10 +106,11 @@ struct ree_receipt {
     char salt_sha256[65];
     bool has_salt;
     unsigned char salt[REE_SALT_SIZE];
-    char request_sha256[65];     // hash of the request that the run answers; "": none
-    cJSON *extensions;           // the object "extensions"; owned; NULL: absent
-    size_t n_critical;           // number of critical extensions
-    const char *const *critical; // (n_critical): the names of critical extensions
+    char request_sha256[65];      // hash of the request that the run answers; "": none
+    cJSON *extensions;            // the object "extensions"; owned; NULL: absent
+    ree_digest extensions_digest; // of their canonical text, if the receipt was decoded
+    size_t n_critical;            // number of critical extensions
+    const char *const *critical;  // (n_critical): the names of critical extensions
     // Fields outside "body"
     char receipt_hash[65];
     bool is_signed;
@@ -137,7 +138,7 @@ enum ree_status ree_receipt_seal(struct ree_receipt *receipt, struct ree_error *
 enum ree_status ree_receipt_make_private(struct ree_receipt *receipt,
                                          const unsigned char salt[REE_SALT_SIZE],
                                          struct ree_error *err);
-// Returns whether both receipts have equal extensions and list the same extensions as critical.
+// Returns whether two decoded receipts have equal extensions and list the same as critical.
 bool ree_receipt_same_extensions(const struct ree_receipt *a, const struct ree_receipt *b);
 // Replaces a hash, in place, by its blinded form if the receipt has a salt; otherwise leaves it
 // unchanged. The result is what the receipt states for this hash.

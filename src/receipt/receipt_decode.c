@@ -207,7 +207,7 @@ static enum ree_status get_extensions(const struct ree_fields *body, struct ree_
         return ree_fail(err, REE_INVALID, "body.extensions is empty; it must be omitted");
     out->extensions =
         cJSON_DetachItemFromObjectCaseSensitive((cJSON *)(uintptr_t)body->json, "extensions");
-    return REE_OK;
+    return ree_canonical_sha256(out->extensions, NULL, out->extensions_digest, err);
 }
 
 // Reads the fields that version 2 added.

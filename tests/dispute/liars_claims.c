@@ -113,6 +113,7 @@ static struct ree_claim *claim_node(const struct said *const sides[2], uint64_t 
         if (in->source == REE_CLAIM_CONSTANT)
             memcpy(in->digest, h->constants[in->index].digest, sizeof in->digest);
         if (in->source == REE_CLAIM_NODE) in->index = maker_of(v);
+        in->record_of = i;
         // The digest that one party states; the claim holds only if both parties have it.
         unsigned teller = (unsigned)draw(2);
         const ree_digest *at = ree_trace_step(&sides[teller]->trace, step);

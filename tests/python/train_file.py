@@ -5,9 +5,9 @@ must end with the same bits of all parameters. Losses and time per step stand be
 
     PYTHONPATH=build/python tests/python/train_file.py --ree-run build/ree-run [--steps N] [--model stories] [--portable] [--vulkan] [--emulator FILE]
 
-Two models: a convolutional network on pictures, and a language model of the shape of tools/sample/stories, from
-scratch, with AdamW. Batches of 59 and 29 samples, which 2, 3 and 4 ranks cannot divide evenly. Needs torch 2.5 or later
-and transformers, so it runs on demand; docs/TRAINING.md has its results.
+Three models: a convolutional network on pictures, one with grouped and depthwise convolutions, and a language model of
+the shape of tools/sample/stories, from scratch, with AdamW. Batches of 59 and 29 samples, which 2, 3 and 4 ranks cannot
+divide evenly. Needs torch 2.5 or later and transformers, so it runs on demand; docs/TRAINING.md has its results.
 """
 import argparse
 import copy
@@ -60,6 +60,18 @@ class Pictures(nn.Module):
         kinds = torch.rand(10, 1, 28, 28, generator=generator)
         kind = torch.randint(0, 10, (n,), generator=generator)
         return {"image": kinds[kind] + 0.7 * torch.randn(n, 1, 28, 28, generator=generator), "kind": kind}
+
+
+class Mobile(Pictures):
+    """Convolutions with groups, and with a group for each channel."""
+
+    def __init__(self):
+        super().__init__()
+        layers, channels = [], 1
+        for to, size, stride, groups in ((12, 3, 2, 1), (12, 3, 1, 12), (24, 1, 1, 1), (24, 5, 2, 24), (32, 3, 1, 4)):
+            layers += [nn.Conv2d(channels, to, size, stride, size // 2, groups=groups, bias=False), nn.BatchNorm2d(to), nn.ReLU()]
+            channels = to
+        self.layers = nn.Sequential(*layers, nn.Conv2d(channels, 10, 1))
 
 
 class Stories(nn.Module):
@@ -206,7 +218,7 @@ def train(label, kind, folder):
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--ree-run", required=True)
 parser.add_argument("--steps", type=int, default=200)
-parser.add_argument("--model", choices=("pictures", "stories"))
+parser.add_argument("--model", choices=("pictures", "mobile", "stories"))
 parser.add_argument("--portable", action="store_true", help="also with the CPU's portable kernels")
 parser.add_argument("--emulator", type=pathlib.Path, help="also on CUDA's emulator: build/tests/cuda/libcuda-emulator.so")
 parser.add_argument("--vulkan", action="store_true", help="also on the first Vulkan device")
@@ -214,7 +226,7 @@ args = parser.parse_args()
 mpi.need_mpi(args.ree_run)
 print(f"torch {torch.__version__}, ree {ree.__version__}, {args.steps} steps of AdamW")
 with tempfile.TemporaryDirectory() as temporary:
-    for name, model in (("pictures", Pictures), ("stories", Stories)):
+    for name, model in (("pictures", Pictures), ("mobile", Mobile), ("stories", Stories)):
         if args.model in (None, name):
             train(name, model, pathlib.Path(temporary))
 sys.exit(harness.finish())
