@@ -39,7 +39,7 @@ static enum ree_status refuse(struct ree_divide *d, const struct ree_node *node,
 struct reads {
     struct ree_divide *d;
     bool is_divided; // whether a value that the node reads is divided
-    bool has_groups; // and one into several groups
+    bool has_groups; // whether such a value has several groups (struct ree_samples)
     uint32_t part;   // the last part that computes such a value
 };
 

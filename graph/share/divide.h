@@ -41,8 +41,8 @@ struct ree_sum_node {
     float divisor; // of a mean
     bool is_conv;
     int64_t n_positions; // of the kernel of a convolution
-    // Other sums: the axes of each operand, first those of the terms, then those of the groups,
-    // then those of m or n.
+    // Other sums: the order of each operand's axes. Axes of the terms come first, axes of the
+    // groups second, the rest (m on the left, n on the right) last.
     int64_t order[2][REE_MAX_RANK];
     // The result [groups, m, n] is reshaped, its axes are put into another order, and it is
     // reshaped to the output. result_rank 0: only the last.

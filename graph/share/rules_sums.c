@@ -70,7 +70,7 @@ static bool is_float32_or_narrower(const struct ree_value *value) {
 const char *ree_rule_check_operands(const struct ree_division *x) {
     for (size_t i = 0; i < 2; i++) {
         struct ree_samples needs = x->own->needs[i], s = ree_rule_samples(x, i);
-        // A common operand with several groups would have to be selected group by group.
+        // A rank's samples of a common operand are selected by one Slice, which one group allows.
         if (!needs.is_divided || !ree_samples_fit(x->d, ree_rule_input(x, i), needs) ||
             (s.is_divided ? !ree_samples_same(s, needs) : needs.groups != 1))
             return REE_NOT_ALIGNED;

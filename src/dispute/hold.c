@@ -71,8 +71,8 @@ static enum ree_status end_with_lie(struct holding *h, unsigned k, const char *l
 }
 
 // Checks each receipt by itself, and whether it answers the request. Everything else compares two
-// receipts or traces, whose differences are no party's lie. First of all whose receipts they are:
-// nobody is named because of a receipt that anyone may have made.
+// receipts or traces, whose differences are no party's lie. Signatures are checked before anything
+// else, so that nobody is named because of a receipt that anyone may have made.
 static enum ree_status hold_to_request(struct holding *h, struct ree_error *err) {
     const struct ree_training_terms *training = h->options.training;
     char lie[REE_BIND_LIE];

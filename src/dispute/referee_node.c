@@ -59,17 +59,30 @@ static enum ree_status check_node(const struct ree_claim *c, const struct ree_tr
 
 // Computing
 
-// An input that reads the same value as one before it shares its tensor.
-static uint32_t first_reader(const struct ree_trace_node *node, uint32_t i) {
-    uint32_t first = 0;
-    while (node->inputs[first] != node->inputs[i])
-        first++;
-    return first;
+// Finds for each input of the node the first one that reads the same value: they share a tensor.
+static enum ree_status find_first(const struct ree_trace_node *node, uint32_t *first,
+                                  struct ree_error *err) {
+    uint32_t n_values = 0;
+    for (uint32_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i] != REE_TRACE_OMITTED && (uint32_t)node->inputs[i] >= n_values)
+            n_values = (uint32_t)node->inputs[i] + 1;
+    uint32_t *seen = ree_alloc_zeroed((size_t)n_values + 1, sizeof *seen); // 1 + an input; 0: none
+    if (!seen) return ree_no_memory(err);
+    for (uint32_t i = 0; i < node->n_inputs; i++) {
+        first[i] = i;
+        if (node->inputs[i] == REE_TRACE_OMITTED) continue;
+        uint32_t *of_value = &seen[node->inputs[i]];
+        if (!*of_value) *of_value = i + 1;
+        first[i] = *of_value - 1;
+    }
+    ree_free(seen);
+    return REE_OK;
 }
 
 static enum ree_status load_inputs(const struct ree_claim *c, const struct ree_opened *m,
-                                   const char *folder, struct ree_tensor *tensors,
-                                   struct ree_ruling *out, struct ree_error *err) {
+                                   const char *folder, const uint32_t *firsts,
+                                   struct ree_tensor *tensors, struct ree_ruling *out,
+                                   struct ree_error *err) {
     const struct ree_trace_node *node = &m->header.nodes[c->node];
     for (uint32_t i = 0; i < c->n_inputs; i++) {
         if (c->inputs[i].source == REE_CLAIM_OMITTED) continue;
@@ -77,7 +90,7 @@ static enum ree_status load_inputs(const struct ree_claim *c, const struct ree_o
             out->n_constant++;
             continue;
         }
-        const uint32_t first = first_reader(node, i);
+        const uint32_t first = firsts[i];
         out->n_loaded++;
         if (first < i) {
             if (!same(c->inputs[first].digest, c->inputs[i].digest))
@@ -134,6 +147,7 @@ struct work {
     struct ree_tensor *inputs, *outputs;
     int64_t *axes; // per output: axis of its positions if it is kept as a kv cache; -1: it is not
     bool *omitted;
+    uint32_t *first; // per input: the first that reads the same value
 };
 
 static enum ree_status compute(const struct ree_claim *c, struct ree_opened *m, const char *folder,
@@ -147,7 +161,8 @@ static enum ree_status compute(const struct ree_claim *c, struct ree_opened *m, 
     }
     // Infers the types that .npy files cannot express.
     REE_TRY(ree_model_infer(m->model->graph, err));
-    REE_TRY(load_inputs(c, m, folder, w->inputs, out, err));
+    REE_TRY(find_first(node, w->first, err));
+    REE_TRY(load_inputs(c, m, folder, w->first, w->inputs, out, err));
     REE_TRY(ree_recompute(m->model, c->node, w->inputs, c->n_inputs, w->outputs, err));
     return digest_outputs(c, w->outputs, w->axes, w->omitted, out, err);
 }
@@ -161,18 +176,20 @@ enum ree_status ree_referee_node(const struct ree_claim *c, struct ree_opened *m
     struct work w = {ree_alloc_zeroed((size_t)c->n_inputs + 1, sizeof *w.inputs),
                      ree_alloc_zeroed((size_t)c->n_outputs + 1, sizeof *w.outputs),
                      ree_alloc_zeroed((size_t)c->n_outputs + 1, sizeof *w.axes),
-                     ree_alloc_zeroed((size_t)c->n_outputs + 1, sizeof *w.omitted)};
-    enum ree_status status = w.inputs && w.outputs && w.axes && w.omitted
+                     ree_alloc_zeroed((size_t)c->n_outputs + 1, sizeof *w.omitted),
+                     ree_alloc_zeroed((size_t)c->n_inputs + 1, sizeof *w.first)};
+    enum ree_status status = w.inputs && w.outputs && w.axes && w.omitted && w.first
                                  ? compute(c, m, folder, &w, out, err)
                                  : ree_no_memory(err);
     for (uint32_t i = 0; w.inputs && i < c->n_inputs; i++)
-        if (first_reader(&m->header.nodes[c->node], i) == i) ree_tensor_finish(&w.inputs[i]);
+        if (w.first && w.first[i] == i) ree_tensor_finish(&w.inputs[i]);
     for (uint32_t i = 0; w.outputs && i < c->n_outputs; i++)
         ree_tensor_finish(&w.outputs[i]);
     ree_free(w.inputs);
     ree_free(w.outputs);
     ree_free(w.axes);
     ree_free(w.omitted);
+    ree_free(w.first);
     if (status == REE_OK) judge(c, out);
     return status;
 }

@@ -127,7 +127,7 @@ uint64_t ree_stated_run_step_of(const struct ree_stated_run *stated_run, size_t 
 
 // Computes the digest that an input with the rule RUN_INPUT, MADE or TOKENS must have in a step.
 // Fails with REE_UNSUPPORTED if the receipt does not determine it: token ids of a private receipt,
-// or floats in a receipt of version 1. So it does if the input would have more than 2^20 tokens
+// or floats in a receipt of version 1. Fails in the same way for inputs of more than 2^20 tokens
 // that the receipt does not list.
 enum ree_status ree_stated_run_input(const struct ree_stated_run *stated_run,
                                      const struct ree_opened *model, const struct ree_rules *rules,
