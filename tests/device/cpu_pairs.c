@@ -3,6 +3,7 @@
 //
 // With $REE_TEST_PAIRS=N it also compares N chunk-dots of the processor's instruction with the
 // tiles for floats. 1e9 take about a minute and a half.
+#include "base/clock.h"
 #include "device/cpu/tiles_pairs.h"
 #include "repops/scalar/ops.h"
 #include "run_pairs.h"
@@ -121,6 +122,34 @@ static void probe(void) {
             }
 }
 
+// Tiles that take no time, and tiles that take a millisecond.
+static void no_tile(uint32_t k, const float *a, const float *b, float *c, size_t ldc,
+                    uint32_t n_cols, uint32_t flags) {
+    (void)k, (void)a, (void)b, (void)c, (void)ldc, (void)n_cols, (void)flags;
+}
+
+static void slow_tile(uint32_t k, const float *a, const float *b, float *c, size_t ldc,
+                      uint32_t n_cols, uint32_t flags) {
+    double end = ree_clock() + 1e-3;
+    while (ree_clock() < end)
+        no_tile(k, a, b, c, ldc, n_cols, flags);
+}
+
+static void speed(void) {
+    struct ree_pair_tiles tiles = ree_pair_tiles_model;
+    tiles.tiles.tile[tiles.tiles.rows - 1][tiles.tiles.vecs - 1] = no_tile;
+    CHECK(!ree_pairs_slow(&tiles));
+    tiles.tiles.tile[tiles.tiles.rows - 1][tiles.tiles.vecs - 1] = slow_tile;
+    CHECK(ree_pairs_slow(&tiles));
+    struct ree_cpu_context ctx = {.isa = ree_cpu_isa_best()};
+    bool as_floats = true;
+    ree_pair_tiles_for(&ctx, &as_floats);
+    CHECK(!as_floats);
+    ctx.pairs = REE_CPU_PAIRS_AS_FLOATS;
+    ree_pair_tiles_for(&ctx, &as_floats);
+    CHECK(as_floats);
+}
+
 // Compares the processor's instruction with the tiles for floats, and counts chunk-dots.
 static void many(double n_dots) {
     static uint16_t a[PAIRS_M * PAIRS_K], b[PAIRS_N * PAIRS_K];
@@ -130,6 +159,7 @@ static void many(double n_dots) {
     struct ree_cpu_context ctx = {.isa = ree_cpu_isa_best(), .n_threads = 1, .scratch = &scratch};
     double done = 0;
     long n_differ = 0;
+    bool as_floats;
     for (; done < n_dots; done += PAIRS_M * PAIRS_N * PAIRS_CHUNKS) {
         run_pairs_fill(&random, a, b);
         ctx.no_dot = true;
@@ -141,7 +171,8 @@ static void many(double n_dots) {
     }
     ctx.no_dot = false;
     printf("%.0f chunk-dots, %s: %ld outputs differ\n", done,
-           ree_pair_tiles_for(&ctx) ? "the processor multiplies pairs" : "no instruction for pairs",
+           ree_pair_tiles_for(&ctx, &as_floats) ? "the processor multiplies pairs"
+                                                : "no instruction for pairs",
            n_differ);
     CHECK(n_differ == 0);
     ree_cpu_scratch_finish(&scratch);
@@ -149,12 +180,17 @@ static void many(double n_dots) {
 
 int main(void) {
     struct ree_cpu_context best = {.isa = ree_cpu_isa_best()};
-    const struct ree_pair_tiles *pairs = ree_pair_tiles_for(&best);
-    printf("pairs: %s\n", pairs ? "this processor" : "the model only");
+    best.pairs = REE_CPU_PAIRS_IF_FASTER;
+    bool as_floats;
+    const struct ree_pair_tiles *pairs = ree_pair_tiles_for(&best, &as_floats);
+    printf("pairs: %s\n", !pairs      ? "the model only"
+                          : as_floats ? "this processor, slower than floats"
+                                      : "this processor");
     bound();
     packing(&ree_pair_tiles_model);
     if (pairs) packing(pairs);
     probe();
+    speed();
     CHECK(run_pairs(7, 12) == 0);
     const char *n_dots = getenv("REE_TEST_PAIRS");
     if (n_dots) many(strtod(n_dots, NULL));

@@ -116,7 +116,7 @@ static long run_case(const struct test_case *c, uint64_t seed, struct ree_cpu_sc
                 .scratch = scratch,
                 .thread_grain = 1, // so that small work is also split
                 .no_dot = no_dot,
-                .model_pairs = model,
+                .pairs = model ? REE_CPU_PAIRS_MODEL : REE_CPU_PAIRS_WHERE_EXACT,
             };
             ++*n_runs;
             n_wrong += !run_one(&run, &ctx, print && n_wrong == 0, seed);

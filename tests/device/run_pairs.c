@@ -115,11 +115,16 @@ long run_pairs(uint64_t seed, uint32_t n_products) {
             struct ree_cpu_context ctx = {.isa = (enum ree_cpu_isa)isa,
                                           .n_threads = 1 + i % 2,
                                           .scratch = scratch,
-                                          .thread_grain = 1,
-                                          .model_pairs = isa == REE_CPU_PORTABLE};
-            run_pairs_multiply(&ctx, a, b, out);
-            for (uint32_t e = 0; e < PAIRS_M * PAIRS_N; e++)
-                n_differ += memcmp(&out[e], &expected[e], sizeof *out) != 0;
+                                          .thread_grain = 1};
+            const enum ree_cpu_pairs all[] = {isa == REE_CPU_PORTABLE ? REE_CPU_PAIRS_MODEL
+                                                                      : REE_CPU_PAIRS_WHERE_EXACT,
+                                              REE_CPU_PAIRS_AS_FLOATS, REE_CPU_PAIRS_IF_FASTER};
+            for (size_t v = 0; v < sizeof all / sizeof *all; v++) {
+                ctx.pairs = all[v];
+                run_pairs_multiply(&ctx, a, b, out);
+                for (uint32_t e = 0; e < PAIRS_M * PAIRS_N; e++)
+                    n_differ += memcmp(&out[e], &expected[e], sizeof *out) != 0;
+            }
         }
     }
     for (int i = 0; i < 2; i++)

@@ -108,7 +108,7 @@ const char *run_products(enum ree_repop op, const union ree_params *params, void
                 .scratch = scratch,
                 .thread_grain = 1,
                 .no_dot = no_dot,
-                .model_pairs = model,
+                .pairs = model ? REE_CPU_PAIRS_MODEL : REE_CPU_PAIRS_WHERE_EXACT,
             };
             ok = run_one(&ctx, op, params, all, n_operands, expected, nbytes, memory);
             ++*n_runs;

@@ -413,6 +413,7 @@ enum ree_status ree_cpu_device_open(const struct ree_device_options *options,
     }
     device->ctx.n_threads = n_threads;
     device->ctx.isa = isa;
+    device->ctx.pairs = REE_CPU_PAIRS_IF_FASTER;
     device->base.vtable = &vtable;
     snprintf(device->base.name, sizeof device->base.name, "cpu (%s, %u thread%s)",
              ree_cpu_isa_name(isa), n_threads, n_threads == 1 ? "" : "s");

@@ -73,6 +73,15 @@ struct ree_cpu_scratch {
 // dispatch may be packed: weights, and the scales and zero points of blockwise weights.
 #define REE_CPU_MAX_PACKED 4
 
+// How products of bfloat16 are computed on a processor with an instruction for pairs of terms
+// (tiles_pairs.h).
+enum ree_cpu_pairs {
+    REE_CPU_PAIRS_WHERE_EXACT, // with the instruction, wherever it is exact
+    REE_CPU_PAIRS_IF_FASTER,   // so, if it is faster than multiplying floats; otherwise as floats
+    REE_CPU_PAIRS_AS_FLOATS,   // tests: packed as pairs, but multiplied as floats
+    REE_CPU_PAIRS_MODEL,       // tests: with ree_pairs_model, the instruction modelled in C
+};
+
 struct ree_cpu_context {
     uint32_t n_threads; // at least 1
     enum ree_cpu_isa isa;
@@ -84,8 +93,7 @@ struct ree_cpu_context {
     uint32_t thread_grain;
     // tests: compute products as if the processor had none of the features of enum ree_cpu_feature
     bool no_dot;
-    // tests: multiply bfloat16 with ree_pairs_model, an instruction modelled in C (tiles_pairs.h)
-    bool model_pairs;
+    enum ree_cpu_pairs pairs;
 };
 
 // Returns block `slot` of thread `thread`, at least `size` bytes, 64-byte aligned, contents

@@ -41,6 +41,7 @@ static enum ree_status execute(const struct ree_dispatch *dispatch, void *const 
         .n_threads = n_threads,
         .isa = isa,
         .scratch = scratch,
+        .pairs = REE_CPU_PAIRS_IF_FASTER,
     };
     enum ree_status status = ree_cpu_run_dispatch(&ctx, dispatch, operands, err);
     for (uint32_t t = 0; t < n_threads; t++)

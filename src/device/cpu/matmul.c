@@ -208,6 +208,7 @@ struct batch {
     struct ree_cpu_operand a, b;
     const struct ree_integer_tiles *integer; // NULL: floats
     const struct ree_pair_tiles *pairs;      // NULL: not pairs of bfloat16
+    bool as_floats;                          // see struct ree_gemm
 };
 
 static void make_gemm(const void *user, uint32_t i, struct ree_gemm *gemm) {
@@ -228,6 +229,7 @@ static void make_gemm(const void *user, uint32_t i, struct ree_gemm *gemm) {
                                                             plan->b_batch_strides, i)),
         .a_shift = batch->a.flip ? ree_integer_shift(plan->a_dtype == REE_I8) : 0,
         .pairs = batch->pairs,
+        .as_floats = batch->as_floats,
         .packed_b = batch->ctx->packed[1],
         .first = i * plan->m * plan->n,
         .output = batch->output,
@@ -243,17 +245,19 @@ static void choose_integer(const struct ree_cpu_context *ctx, struct batch *batc
     batch->a.flip = !tiles->any_sign && tiles->a_signed != a_signed;
 }
 
-// Returns the tiles for pairs if both operands are bfloat16 and the processor can multiply pairs.
-static const struct ree_pair_tiles *choose_pairs(const struct ree_cpu_context *ctx,
-                                                 const struct ree_matmul_plan *plan) {
-    if (plan->blocks || plan->a_dtype != REE_BF16 || plan->b_dtype != REE_BF16) return NULL;
-    return ree_pair_tiles_for(ctx);
+// Chooses the tiles for pairs if both operands are bfloat16 and the processor can multiply pairs.
+static void choose_pairs(struct batch *batch) {
+    const struct ree_matmul_plan *plan = batch->plan;
+    if (plan->blocks || plan->a_dtype != REE_BF16 || plan->b_dtype != REE_BF16) return;
+    batch->pairs = ree_pair_tiles_for(batch->ctx, &batch->as_floats);
 }
 
 static enum ree_status tiles_run(const struct ree_cpu_context *ctx, const struct batch *batch,
                                  struct ree_error *err) {
     const struct ree_matmul_plan *plan = batch->plan;
-    uint32_t terms_per_nanosecond = batch->integer ? 96 : batch->pairs ? 64 : 32;
+    uint32_t terms_per_nanosecond = batch->integer                      ? 96
+                                    : batch->pairs && !batch->as_floats ? 64
+                                                                        : 32;
     uint64_t nanoseconds = (uint64_t)plan->m * plan->n * plan->k / terms_per_nanosecond + 1;
     uint32_t n_threads = ree_cpu_threads_for(ctx, nanoseconds * plan->n_batch);
     // Each product is computed by one thread, unless there are few products and they are large.
@@ -372,7 +376,7 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
     }
     struct batch batch = {.ctx = ctx, .plan = &plan, .output = &output, .a = a, .b = b};
     if (plan.integer) choose_integer(ctx, &batch);
-    batch.pairs = choose_pairs(ctx, &plan);
+    choose_pairs(&batch);
     return tiles_run(ctx, &batch, err);
 }
 
@@ -383,10 +387,10 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
 #define PACK_MOST_ROWS 64
 #define PACK_MOST_WEIGHTS (1u << 20)
 
-static bool packable(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p,
-                     const struct ree_matmul_plan *plan) {
+static bool packable(const struct batch *batch, const struct ree_matmul_params *p) {
+    const struct ree_matmul_plan *plan = batch->plan;
     bool grows = plan->integer ? !is_byte(p->b_dtype) : plan->b_dtype != REE_F32 || plan->blocks;
-    if (choose_pairs(ctx, plan)) grows = false;
+    if (batch->pairs) grows = false;
     if (grows || plan->swapped || can_stream(plan)) return false;
     // With many rows or large weights, packing in every run pays off, and avoids a second copy of a
     // language model's weights.
@@ -417,10 +421,10 @@ size_t ree_cpu_matmul_pack_size(const struct ree_cpu_context *ctx,
         memcpy(key->words + 7, panels, sizeof panels);
         return ree_panels_size(tiles, p, operand);
     }
-    if (!packable(ctx, p, &plan)) return 0;
     struct batch batch = {.ctx = ctx, .plan = &plan};
     if (plan.integer) choose_integer(ctx, &batch);
-    batch.pairs = choose_pairs(ctx, &plan);
+    choose_pairs(&batch);
+    if (!packable(&batch, p)) return 0;
     struct ree_gemm gemm;
     make_gemm(&batch, 0, &gemm);
     const uint32_t gemms[] = {2, gemm.tiles->cols, gemm.tiles->terms, (uint32_t)gemm.a_shift};
@@ -438,7 +442,7 @@ void ree_cpu_matmul_pack(const struct ree_cpu_context *ctx, const struct ree_mat
     }
     struct batch batch = {.ctx = ctx, .plan = &plan, .b = factor_b(p, src, NULL)};
     if (plan.integer) choose_integer(ctx, &batch);
-    batch.pairs = choose_pairs(ctx, &plan);
+    choose_pairs(&batch);
     struct ree_gemm gemm;
     make_gemm(&batch, 0, &gemm);
     ree_gemm_pack_b(&gemm, out);

@@ -82,6 +82,7 @@ struct ree_gemm {
     struct ree_cpu_operand a, b;
     // the pair tiles that contain `tiles`, if a and b are pairs of bfloat16; else NULL
     const struct ree_pair_tiles *pairs;
+    bool as_floats; // with pairs: multiply all panels as floats, because the instruction is slower
     const float *packed_b; // all of b, packed; NULL: not packed in advance
     // a is packed as a - a_shift, so a_shift times the sum of each column of b must be added.
     int32_t a_shift;

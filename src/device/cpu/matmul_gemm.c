@@ -314,7 +314,7 @@ static size_t widened_floats(const struct ree_gemm *g, uint32_t n_cols) {
 }
 
 // As multiply, with the tiles for floats: for panels for which the instruction for pairs could meet
-// a subnormal number. `panel` is the number of the panel of b.
+// a subnormal number, or is slower. `panel` is the number of the panel of b.
 static void multiply_widened(const struct ree_gemm *g, const struct panels *p, struct widened *wide,
                              uint32_t panel, float *c, size_t ldc, uint32_t n_cols,
                              uint32_t flags) {
@@ -331,7 +331,7 @@ static void multiply_widened(const struct ree_gemm *g, const struct panels *p, s
 static void multiply(const struct ree_gemm *g, const struct panels *p, struct widened *wide,
                      uint32_t panel, float *c, size_t ldc, uint32_t n_cols, uint32_t flags) {
     const struct ree_tiles *tiles = g->tiles;
-    if (g->pairs && !ree_pairs_exact(p->least_a, p->least_b)) {
+    if (g->pairs && (g->as_floats || !ree_pairs_exact(p->least_a, p->least_b))) {
         multiply_widened(g, p, wide, panel, c, ldc, n_cols, flags);
         return;
     }

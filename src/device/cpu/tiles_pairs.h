@@ -17,7 +17,9 @@
 // and multiplied with the tiles for floats.
 //
 // Performance bound for one core: twice the multiply-adds per instruction of float32's tiles, and
-// half the bytes.
+// half the bytes. Zen 4 and Zen 5 start this instruction as often as fma, so pairs are twice as
+// fast as floats. Xeons with AMX start it a quarter as often, so pairs would be half as fast: there
+// all panels are widened.
 #ifndef REE_DEVICE_CPU_TILES_PAIRS_H
 #define REE_DEVICE_CPU_TILES_PAIRS_H
 
@@ -53,8 +55,9 @@ static inline bool ree_pairs_exact(uint32_t least_a, uint32_t least_b) {
 
 // Returns the tiles for this context's processor. Returns NULL if the processor has no such
 // instruction, or if the instruction computes wrong results for hard cases, which the first call
-// tries.
-const struct ree_pair_tiles *ree_pair_tiles_for(const struct ree_cpu_context *ctx);
+// tries. Sets *as_floats: whether all panels should be widened (enum ree_cpu_pairs); the first call
+// measures what is faster, for some 50 microseconds.
+const struct ree_pair_tiles *ree_pair_tiles_for(const struct ree_cpu_context *ctx, bool *as_floats);
 
 // For tests: VDPBF16PS for one lane as a C function, and tiles that use this function.
 float ree_pairs_model(float acc, uint32_t a, uint32_t b);
@@ -63,5 +66,7 @@ extern const struct ree_pair_tiles ree_pair_tiles_model;
 // Tries tiles on hard cases: cancellation, ties, both sides of the bound. Returns whether every
 // result equals the chunk-dot.
 bool ree_pairs_probe(const struct ree_pair_tiles *pairs);
+// Returns whether the largest tile takes longer with pairs than with floats.
+bool ree_pairs_slow(const struct ree_pair_tiles *pairs);
 
 #endif

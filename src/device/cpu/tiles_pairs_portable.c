@@ -108,18 +108,26 @@ static const struct {
     {REE_N_CPU_ISAS, REE_CPU_FEATURE_NONE, NULL},
 };
 
-const struct ree_pair_tiles *ree_pair_tiles_for(const struct ree_cpu_context *ctx) {
-    static atomic_uchar known[sizeof choices / sizeof *choices]; // 0: not tried, 1: wrong, 2: right
+const struct ree_pair_tiles *ree_pair_tiles_for(const struct ree_cpu_context *ctx,
+                                                bool *as_floats) {
+    enum { UNTRIED, WRONG, SLOW, FAST };
+    static atomic_uchar known[sizeof choices / sizeof *choices];
+    *as_floats = ctx->pairs == REE_CPU_PAIRS_AS_FLOATS;
     if (ctx->no_dot) return NULL;
-    if (ctx->model_pairs) return ctx->isa == REE_CPU_PORTABLE ? &ree_pair_tiles_model : NULL;
+    if (ctx->pairs == REE_CPU_PAIRS_MODEL)
+        return ctx->isa == REE_CPU_PORTABLE ? &ree_pair_tiles_model : NULL;
     for (size_t i = 0; choices[i].tiles; i++) {
         if (choices[i].isa != ctx->isa || !ree_cpu_feature_available(choices[i].feature)) continue;
         unsigned char is = atomic_load_explicit(&known[i], memory_order_relaxed);
-        if (!is) {
-            is = ree_pairs_probe(choices[i].tiles) ? 2 : 1;
+        if (is == UNTRIED) {
+            is = !ree_pairs_probe(choices[i].tiles) ? WRONG
+                 : ree_pairs_slow(choices[i].tiles) ? SLOW
+                                                    : FAST;
             atomic_store_explicit(&known[i], is, memory_order_relaxed);
         }
-        if (is == 2) return choices[i].tiles;
+        if (is == WRONG) continue;
+        *as_floats |= is == SLOW && ctx->pairs == REE_CPU_PAIRS_IF_FASTER;
+        return choices[i].tiles;
     }
     return NULL;
 }

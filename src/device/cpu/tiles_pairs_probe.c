@@ -1,8 +1,9 @@
 // Tries all tiles of an instruction that multiplies pairs of terms (tiles_pairs.h) on hard cases:
 // chunk-dots whose partial sums cancel, are inexact, overflow, or come as close to the subnormal
-// numbers as the bound allows.
+// numbers as the bound allows. And measures whether it is faster than multiplying floats.
 #include "device/cpu/tiles_pairs.h"
 
+#include "base/clock.h"
 #include "repops/scalar/ops.h"
 
 #include <math.h>
@@ -98,4 +99,34 @@ bool ree_pairs_probe(const struct ree_pair_tiles *pairs) {
                 if (!try_tile(pairs, &t, tiles->tile[t.rows - 1][vecs - 1])) return false;
             }
     return true;
+}
+
+#define MEASURED_WORDS 64
+#define MEASURED_CALLS 4
+#define MEASUREMENTS 10
+
+// Returns the seconds of some calls of the largest tile with k words of these panels.
+static double seconds(const struct ree_tiles *tiles, uint32_t k, const float *a, const float *b) {
+    float c[REE_TILE_MAX_ROWS * MAX_COLS];
+    double start = ree_clock();
+    for (int i = 0; i < MEASURED_CALLS; i++)
+        tiles->tile[tiles->rows - 1][tiles->vecs - 1](k, a, b, c, MAX_COLS, tiles->cols,
+                                                      REE_TILE_FIRST | REE_TILE_LAST);
+    return ree_clock() - start;
+}
+
+bool ree_pairs_slow(const struct ree_pair_tiles *pairs) {
+    float a[2 * MEASURED_WORDS * REE_TILE_MAX_ROWS], b[2 * MEASURED_WORDS * MAX_COLS];
+    // Each word is a pair of ones, and a float near 1.
+    for (size_t i = 0; i < sizeof a / sizeof *a; i++)
+        a[i] = ree_float(0x3F803F80);
+    for (size_t i = 0; i < sizeof b / sizeof *b; i++)
+        b[i] = ree_float(0x3F803F80);
+    // The shortest of several, by turns, is one that nothing interrupted.
+    double with_pairs = 1, with_floats = 1;
+    for (int i = 0; i < MEASUREMENTS; i++) {
+        with_pairs = fmin(with_pairs, seconds(&pairs->tiles, MEASURED_WORDS, a, b));
+        with_floats = fmin(with_floats, seconds(pairs->floats, 2 * MEASURED_WORDS, a, b));
+    }
+    return with_pairs > with_floats;
 }
