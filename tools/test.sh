@@ -299,8 +299,8 @@ tree_of_suite=build built_by=""
 if [ "$compiler" = gcc ]; then
     say "building (gcc, release)"
     # One CUDA architecture if there is nvcc: the kernels run on the emulator here. Debian's Python has
-    # the packages that were installed above.
-    step "gcc build" build_tree build -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=ON \
+    # the packages that were installed above. tools/quickstart.sh turns CUDA off in this tree.
+    step "gcc build" build_tree build -DCMAKE_BUILD_TYPE=Release -DREE_TESTS=ON -DREE_CUDA=ON \
         -DREE_PYTHON=ON -DREE_PYTHON_EXECUTABLE=/usr/bin/python3 -DREE_CUDA_ARCHITECTURES=80 || summary
 else
     [ "$compiler" != clang ] || compiler=$clang
