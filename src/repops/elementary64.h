@@ -26,4 +26,7 @@ double ree_exact_sigmoid(double x);  // 1 / (1 + e^-x)
 double ree_exact_softplus(double x); // log(1 + e^x)
 double ree_exact_pow(double x, double y);
 
+// Returns the address of a function of the MPFR library, to identify the library that is loaded.
+const void *ree_elementary64_library(void);
+
 #endif

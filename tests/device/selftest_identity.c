@@ -131,9 +131,19 @@ static void hashes_environment(void) {
             unsetenv(choices[i]);
         free(kept);
     }
-    static const char *const switches[] = {"NV50_PROG_X", "PAN_X", "BIFROST_X", "V3D_X",
-                                           "V3DV_X",      "AGX_X", "VN_X",      "VK_LAYER_X",
-                                           "__GL_X",      "LP_X",  "radv_x"};
+    static const char *const switches[] = {"NV50_PROG_X",
+                                           "PAN_X",
+                                           "BIFROST_X",
+                                           "V3D_X",
+                                           "V3DV_X",
+                                           "AGX_X",
+                                           "VN_X",
+                                           "VK_LAYER_X",
+                                           "__GL_X",
+                                           "LP_X",
+                                           "radv_x",
+                                           "LVP_X",
+                                           "GALLIUM_OVERRIDE_CPU_CAPS"};
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
         setenv(switches[i], "1", 1);
         struct digest one = environment();

@@ -6,6 +6,7 @@
 #include "device/cache_folder.h"
 #include "device/selftest/identity.h"
 #include "device/selftest/record.h"
+#include "repops/elementary64.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -44,15 +45,15 @@ static enum ree_status run_all(enum ree_cpu_isa isa, char *out_what, struct ree_
 }
 
 // Computes the record's key from everything that the bits depend on: binary, instruction set, the
-// processor and the features by which kernels choose, and the C library's functions that kernels
-// call. Returns false if one of these is unknown; the result is then not recorded.
+// processor and the features by which kernels choose, and the C library's and MPFR's functions that
+// kernels call. Returns false if one of these is unknown; the result is then not recorded.
 static bool key_of(enum ree_cpu_isa isa, unsigned char key[REE_SHA256_SIZE]) {
     unsigned char available[REE_N_CPU_ISAS + REE_N_CPU_FEATURES];
     for (int i = 0; i < REE_N_CPU_ISAS; i++)
         available[i] = ree_cpu_isa_available((enum ree_cpu_isa)i);
     for (int i = 0; i < REE_N_CPU_FEATURES; i++)
         available[REE_N_CPU_ISAS + i] = ree_cpu_feature_available((enum ree_cpu_feature)i);
-    struct ree_hasher *hasher = ree_hasher_create("ree-cpu-selftest-key/4");
+    struct ree_hasher *hasher = ree_hasher_create("ree-cpu-selftest-key/5");
     if (!hasher) return false;
     const char *name = ree_cpu_isa_name(isa);
     ree_hasher_update(hasher, name, strlen(name) + 1);
@@ -61,6 +62,7 @@ static bool key_of(enum ree_cpu_isa isa, unsigned char key[REE_SHA256_SIZE]) {
     known &= ree_hash_processor(hasher);
     known &= ree_hash_function(hasher, (const void *)(uintptr_t)&fma);
     known &= ree_hash_function(hasher, (const void *)(uintptr_t)&fmaf);
+    known &= ree_hash_function(hasher, ree_elementary64_library());
     ree_hasher_digest(hasher, key);
     return known;
 }

@@ -2,6 +2,8 @@
 // movement of elements (copy, gather).
 #include "device/cpu/selftest_problems.h"
 
+#define MPFR_ELEMENTS 24
+
 enum ree_status ree_cpu_test_windows(const struct ree_cpu_trial *t) {
     for (uint32_t kind = REE_POOL_MAX; kind <= REE_POOL_SUM_SQ; kind++) {
         struct ree_dispatch d = {.op = REE_REPOP_POOL};
@@ -51,16 +53,15 @@ enum ree_status ree_cpu_test_indices(const struct ree_cpu_trial *t) {
     return ree_cpu_trial_run(t, &d);
 }
 
-// Runs one scalar operation. Its operands have hard float32 or float64 values, even if the
-// operation reads their bits as integers.
-static enum ree_status run_operation(const struct ree_cpu_trial *t, uint32_t op) {
+// Makes a dispatch of one scalar operation on n elements.
+static struct ree_dispatch operation(uint32_t op, uint32_t n) {
     const struct ree_map_op_info *info = &ree_map_op_infos[op];
     struct ree_dispatch d = {.op = REE_REPOP_MAP};
     struct ree_expr *expr = &d.params.map.expr;
     *expr = (struct ree_expr){
         .rank = 1,
-        .dims = {SOME},
-        .n_elements = SOME,
+        .dims = {n},
+        .n_elements = n,
         .out_dtype = info->result == REE_CLASS_D ? REE_U64 : REE_U32,
         .n_operands = info->n_args,
         .n_instrs = 1,
@@ -74,12 +75,32 @@ static enum ree_status run_operation(const struct ree_cpu_trial *t, uint32_t op)
             .strides = {1},
         };
     }
-    return ree_cpu_trial_run(t, &d);
+    return d;
 }
 
+// Operands have hard float32 or float64 values, even if an operation reads their bits as integers.
 enum ree_status ree_cpu_test_map(const struct ree_cpu_trial *t) {
-    for (uint32_t op = REE_MAP_CONST64 + 1; op < REE_N_MAP_OPS; op++)
-        if (!ree_map_op_is_host_only(op)) REE_TRY(run_operation(t, op));
+    for (uint32_t op = REE_MAP_CONST64 + 1; op < REE_N_MAP_OPS; op++) {
+        if (ree_map_op_is_host_only(op)) continue;
+        struct ree_dispatch d = operation(op, SOME);
+        REE_TRY(ree_cpu_trial_run(t, &d));
+    }
+    return REE_OK;
+}
+
+// The elementary functions of float64, which the CPU computes with the MPFR library: few elements,
+// because each takes some microseconds.
+enum ree_status ree_cpu_test_map_mpfr(const struct ree_cpu_trial *t) {
+    const struct ree_cpu_trial first = ree_cpu_trial_once(t);
+    for (uint32_t op = REE_MAP_CONST64 + 1; op < REE_N_MAP_OPS; op++) {
+        if (!ree_map_op_is_host_only(op)) continue;
+        struct ree_twin_operand operands[REE_MAX_OPERANDS] = {0};
+        struct ree_dispatch d = operation(op, MPFR_ELEMENTS);
+        for (uint32_t a = 0; a < d.params.map.expr.n_operands; a++)
+            ree_cpu_trial_add_operand(&d, operands, REE_F64, MPFR_ELEMENTS, false);
+        ree_cpu_trial_add_operand(&d, operands, REE_U64, MPFR_ELEMENTS, true);
+        REE_TRY(ree_cpu_trial_run_whole(&first, &d, operands));
+    }
     return REE_OK;
 }
 

@@ -174,9 +174,9 @@ static bool has_prefix(const char *text, const char *const *prefixes, size_t n) 
 
 void ree_hash_driver_environment(struct ree_hasher *hasher) {
     static const char *const prefixes[] = {
-        "LP_",        "GALLIVM_", "MESA_", "NIR_", "RADV_", "ACO_",   "AMD_",  "INTEL_",
-        "ANV_",       "NVK_",     "NAK_",  "TU_",  "IR3_",  "PANVK_", "CUDA_", "PAN_",
-        "NV50_PROG_", "BIFROST_", "V3D",   "AGX_", "VN_",   "VK_",    "__GL_", "DRIRC_"};
+        "LP_",    "LVP_", "GALLIVM_", "GALLIUM_",   "MESA_", "NIR_", "RADV_",  "ACO_",  "AMD_",
+        "INTEL_", "ANV_", "NVK_",     "NAK_",       "TU_",   "IR3_", "PANVK_", "PAN_",  "BIFROST_",
+        "PVR_",   "V3D",  "AGX_",     "NV50_PROG_", "VN_",   "VK_",  "CUDA_",  "__GL_", "DRIRC_"};
     // These variables only choose among the drivers. The key already covers the chosen driver's
     // properties and files, so a variable that names the driver that would run anyway must not
     // change the key. Other variables of the loader may add a layer, and a layer may rewrite

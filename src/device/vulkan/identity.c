@@ -40,11 +40,12 @@ static void hash_driver(struct ree_vk *vk) {
     const char *const texts[] = {p->deviceName, vk->driver.driverName, vk->driver.driverInfo};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         ree_hasher_update(hasher, texts[i], strlen(texts[i]) + 1);
-    if (vk->is_cpu) ree_hash_processor(hasher);
+    bool known = !vk->is_cpu || ree_hash_processor(hasher);
     ree_hash_driver_environment(hasher);
     ree_hash_driver_settings(hasher);
     ree_hash_loaded_drivers(hasher, p->deviceName);
     ree_hasher_digest(hasher, vk->identity);
+    if (!known) memset(vk->identity, 0, sizeof vk->identity);
 }
 
 // Hashes the program or library that contains ree, because it contains the twins, the encoders and
@@ -57,8 +58,9 @@ static void hash_tester(struct ree_vk *vk) {
     if (!hasher) return;
     ree_hasher_update(hasher, &version, sizeof version);
     if (!ree_hash_binary(hasher, here)) ree_hash_file_of(hasher, here);
-    ree_hash_processor(hasher);
+    bool known = ree_hash_processor(hasher);
     ree_hasher_digest(hasher, vk->tester);
+    if (!known) memset(vk->tester, 0, sizeof vk->tester);
 }
 
 // Returns the path of the file "vulkan-VENDOR-DEVICE-UUID<suffix>" in the cache folder, or NULL if
