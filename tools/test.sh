@@ -60,6 +60,12 @@ esac
 
 n_passed=0 n_failed=0 n_skipped=0 failures="" driver_is_absent=no
 
+fail() { # TEXT for the summary
+    n_failed=$((n_failed + 1))
+    failures="$failures
+  $1"
+}
+
 # step NAME COMMAND...: prints one line on success; on failure the output, and a note for the
 # summary.
 step() {
@@ -72,9 +78,7 @@ step() {
         n_passed=$((n_passed + 1))
         echo "$name: passed ($(($(date +%s) - start)) s)"
     else
-        n_failed=$((n_failed + 1))
-        failures="$failures
-  $name"
+        fail "$name"
         cat "$log"
         echo "$name: FAILED"
         return 1
@@ -101,14 +105,14 @@ suite() {
         --output-junit "$report" "$@"
     rc=$?
     if [ ! -s "$report" ]; then
-        n_failed=$((n_failed + 1))
-        failures="$failures
-  $name: ctest did not finish"
+        fail "$name: ctest did not finish"
         return
     fi
     total=$(sed -n 's/^.*tests="\([0-9]*\)".*$/\1/p;/tests="/q' "$report")
     failed=$(sed -n 's/^.*failures="\([0-9]*\)".*$/\1/p;/failures="/q' "$report")
     skipped=$(sed -n 's/^.*skipped="\([0-9]*\)".*$/\1/p;/skipped="/q' "$report")
+    disabled=$(sed -n 's/^.*disabled="\([0-9]*\)".*$/\1/p;/disabled="/q' "$report")
+    skipped=$((skipped + ${disabled:-0}))
     n_passed=$((n_passed + total - failed - skipped))
     n_failed=$((n_failed + failed))
     n_skipped=$((n_skipped + skipped))
@@ -117,9 +121,7 @@ suite() {
   $name: $failed of $total tests"
     elif [ $rc != 0 ]; then
         # No test was selected, or a test's program is missing: the report counts it as skipped.
-        n_failed=$((n_failed + 1))
-        failures="$failures
-  $name: ctest's exit code is $rc, but no test failed"
+        fail "$name: ctest's exit code is $rc, but no test failed"
     fi
 }
 
@@ -160,7 +162,8 @@ configure_tree() { # FOLDER [cmake options]
         esac
     done
     # Options of an earlier run must not stay.
-    cmake -S . -B "$tree" -G Ninja -DREE_SHADERS_FROM= -DREE_EMULATOR_FROM= -DREE_PLANTED_FAULTS=ON "$@"
+    cmake -S . -B "$tree" -G Ninja -DREE_SHADERS_FROM= -DREE_EMULATOR_FROM= -DREE_PLANTED_FAULTS=ON \
+        -DREE_SHARED_DIR:PATH="$shared" "$@"
 }
 
 # shellcheck disable=SC2317
@@ -227,6 +230,11 @@ mesa_of() { # ICD: prints "25" for Mesa 25.0.7; nothing if the driver does not l
 }
 
 # shellcheck disable=SC2317 # called through step
+loads() { # ICD: every test of Vulkan would be skipped if this failed
+    VK_ICD_FILENAMES=$1 "$tree_of_suite/ree-run" devices vulkan
+}
+
+# shellcheck disable=SC2317 # called through step
 is_mesa_25() { # ICD
     VK_ICD_FILENAMES=$1 build/ree-run devices vulkan
     mesa_version=$(mesa_of "$1")
@@ -247,6 +255,11 @@ driver_tests='^driver$'
 on_lavapipe() {
     name=$1 icd=$2 width=$3
     shift 3
+    if refusal=$(refusal_of "$icd" "$width"); then
+        # ree says so and runs on the CPU (device/vulkan_devices); no test of Vulkan can run.
+        skip_driver "$name, vectors of $width bits: $refusal"
+        return
+    fi
     LP_NATIVE_VECTOR_WIDTH=$width REE_TEST_SAMPLE=1/10 VK_ICD_FILENAMES=$icd \
         suite "$name, vectors of $width bits" "$tree_of_suite" "$@"
 }
@@ -254,6 +267,7 @@ on_lavapipe() {
 on_swiftshader() { # SAMPLE LABEL NOT
     fetch_swiftshader
     fetched=$?
+    [ $fetched = 0 ] || [ $fetched = 77 ] || { fetch_swiftshader; fetched=$?; } # once more
     if [ $fetched = 0 ]; then
         # It emulates every float operation and needs seconds to compile a kernel: only a sample of
         # ONNX's operator tests, chosen by name, runs.
@@ -261,12 +275,8 @@ on_swiftshader() { # SAMPLE LABEL NOT
             -L "$2" -LE "^($3)\$"
     elif [ $fetched = 77 ]; then
         skip_driver "this system has no chromium-common of Debian, which has SwiftShader"
-    elif [ -n "$driver" ]; then
-        n_failed=$((n_failed + 1))
-        failures="$failures
-  SwiftShader could not be fetched from chromium-common"
     else
-        skip "SwiftShader could not be fetched from chromium-common"
+        fail "SwiftShader could not be fetched from chromium-common"
     fi
 }
 
@@ -292,6 +302,7 @@ install_packages $build_packages $vulkan_packages $mpi_packages g++ vulkan-valid
 echo "all packages are installed"
 
 shared=${REE_SHARED_DIR:-../shared}
+case $shared in /*) ;; *) shared=$PWD/$shared ;; esac
 export REE_SHARED_DIR="$shared"
 lavapipe=$(find /usr/share/vulkan/icd.d -name 'lvp_icd*.json' 2>/dev/null | head -n 1)
 
@@ -350,9 +361,6 @@ case $driver in
 lavapipe:*)
     if [ -z "$lavapipe" ]; then
         skip_driver "lavapipe is not installed"
-    elif refusal=$(refusal_of "$lavapipe" "${driver#*:}"); then
-        # ree says so and runs on the CPU (device/vulkan_devices); no test of Vulkan can run.
-        skip_driver "$refusal"
     else
         on_lavapipe "lavapipe$built_by" "$lavapipe" "${driver#*:}" -L "$few_tests"
     fi ;;
@@ -365,6 +373,7 @@ swiftshader:few) on_swiftshader 1/10 "$few_tests" validation ;;
     without='^$' # no label: all tests
     [ $quick$slow != yesno ] || without='^(slow|oracle)$'
     if [ -n "$lavapipe" ]; then
+        step "lavapipe loads" loads "$lavapipe"
         VK_ICD_FILENAMES=$lavapipe suite "$what$built_by" "$tree_of_suite" "$@" -LE "$without"
     else
         skip_driver "lavapipe is not installed"
@@ -381,8 +390,8 @@ if [ -n "$lavapipe" ] && [ "${mesa:-0}" -lt 25 ]; then
     say "Mesa 25's lavapipe"
     if ! grep -q '^VERSION_CODENAME=bookworm' /etc/os-release; then
         skip "Mesa 25 is fetched for Debian 12 only"
-    elif ! fetch_lavapipe_25; then
-        skip "Mesa 25's lavapipe could not be fetched from Debian's backports"
+    elif ! fetch_lavapipe_25 && ! fetch_lavapipe_25; then # tried twice
+        fail "Mesa 25's lavapipe could not be fetched from Debian's backports"
     elif step "Mesa 25's lavapipe loads" is_mesa_25 "$lavapipe_25"; then
         newest_lavapipe=$lavapipe_25 mesa=25
         on_lavapipe "lavapipe of Mesa 25" "$lavapipe_25" 256 -L "$driver_tests" -LE '^validation$'

@@ -312,10 +312,7 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     if args.device:
-        done = subprocess.run([args.ree_run, "devices", args.device], capture_output=True,
-                              text=True)
-        if done.returncode != 0:
-            harness.skip(f"{done.stderr.strip()}")
+        harness.need_device(args.ree_run, args.device)
     makers = [m for m in draws.OPERATORS + draws_attention.OPERATORS
               if not args.only or m.__name__ == args.only]
     tested = []

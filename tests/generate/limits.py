@@ -165,10 +165,7 @@ def main():
         write_checkpoint(args.write, 12, 512, 1408, 512)
         return 0
     if args.device != "cpu":
-        listed = subprocess.run([args.ree_run, "devices"], capture_output=True, text=True)
-        if f"{args.device}:0" not in listed.stdout:
-            print(f"skipped: no {args.device} device")
-            return 77
+        harness.need_device(args.ree_run, args.device)
     check_device(args.device)
     if args.device == "cpu":
         with tempfile.TemporaryDirectory() as folder:

@@ -136,10 +136,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         if args.mixed:
-            listed = subprocess.run([args.ree_run, "devices"], capture_output=True, text=True)
-            if f"{args.mixed}:0" not in listed.stdout:
-                print(f"skipped: no {args.mixed} device")
-                return 77
+            harness.need_device(args.ree_run, args.mixed)
             mixed = ["--device", f"cpu,{args.mixed}"]
             ways = [mixed, [*mixed, "--n-partitions", "3", "--micro-batches", "2",
                             "--batch-size", "2"]]

@@ -99,10 +99,10 @@ def need_program(path, what):
         skip(f"there is no {what}")
 
 
-def need_device(ree_run, kind):
+def need_device(ree_run, kind, **options):
     """Skips the test if there is no device of this kind ("vulkan"). If ree-run cannot list the devices,
-    the test fails."""
-    if f"{kind}:0" not in run(ree_run, "devices"):
+    the test fails. The options are those of run()."""
+    if f"{kind}:0" not in run(ree_run, "devices", **options):
         skip(f"no {kind} device")
 
 

@@ -73,9 +73,7 @@ with tempfile.TemporaryDirectory() as folder:
     # threads, and so hide what ree does to their environment.
     env = {**os.environ, "XDG_CACHE_HOME": folder, "KMP_INHERIT_FP_CONTROL": "0"}
     if args.device != "cpu":
-        said = run(args.ree_run, "devices", env=env).stdout
-        if not re.search(rf"^{args.device}:", said, flags=re.M):
-            harness.skip(f"there is no {args.device} device")
+        harness.need_device(args.ree_run, args.device, env=env)
         shutil.rmtree(os.path.join(folder, "ree"), ignore_errors=True)
     harness.need_program(args.cc, "C compiler")
     plain = compile_host(args.cc, os.path.join(folder, "plain"))

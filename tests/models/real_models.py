@@ -341,10 +341,8 @@ def main():
         sys.exit(harness.finish())
     runner = Runner(args.ree_run)
     if args.device:
-        done = runner.call("devices", args.device)
-        if done.returncode != 0:
-            harness.skip(done.stderr.strip())
-        print(done.stdout.splitlines()[0])
+        harness.need_device(args.ree_run, args.device)
+        print(harness.run(args.ree_run, "devices", args.device).splitlines()[0])
     small = bool(args.device and os.environ.get("REE_TEST_SAMPLE") != "1/1")
     ways = variants(runner, args.device, small)
     recorded = read_recorded()

@@ -285,10 +285,7 @@ def main():
     parser.add_argument("--device")
     args = parser.parse_args()
     if args.device:
-        probe = call(SAMPLES / "digits.onnx", "--input", SAMPLES / "seven.npy", "--device", args.device)
-        if probe.returncode:
-            print(f"skipped: {probe.stderr.strip()}")
-            return 77
+        harness.need_device(args.ree_run, args.device)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for model in models():
