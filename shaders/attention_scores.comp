@@ -25,7 +25,7 @@ float tile_a(uint i, uint k) {
 }
 float tile_b(TileStep s, TileColumn c) {
 #ifdef NARROW
-    return factor_load(k_words, K_DTYPE, s + c);
+    return uintBitsToFloat(factor_load(k_words, K_DTYPE, s + c));
 #else
     return uintBitsToFloat(k_words.w[s + c]);
 #endif

@@ -33,7 +33,7 @@ float tile_a(uint i, uint k) {
 float tile_b(TileStep s, TileColumn c) {
     if (IN_PAGES) s = attention_key(s) * v_row;
 #ifdef NARROW
-    return factor_load(v_words, V_DTYPE, s + c);
+    return uintBitsToFloat(factor_load(v_words, V_DTYPE, s + c));
 #else
     return uintBitsToFloat(v_words.w[s + c]);
 #endif

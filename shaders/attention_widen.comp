@@ -22,12 +22,12 @@ void main() {
     if (IS_V) {
         at = uint(p.v_offset) + batch * uint(p.v_strides[0]) + head * uint(p.v_strides[1]) +
              key * uint(p.v_strides[2]) + element * uint(p.v_strides[3]);
-        value = floatBitsToUint(factor_load(ree_operand(2), V_DTYPE, at));
+        value = factor_load(ree_operand(2), V_DTYPE, at);
         index += attention_k_copy();
     } else {
         at = uint(p.k_offset) + batch * uint(p.k_strides[0]) + head * uint(p.k_strides[1]) +
              key * uint(p.k_strides[2]) + element * uint(p.k_strides[3]);
-        value = floatBitsToUint(factor_load(ree_operand(1), K_DTYPE, at));
+        value = factor_load(ree_operand(1), K_DTYPE, at);
     }
     attention_scratch().w[index] = value;
 }

@@ -46,7 +46,7 @@ void tile_next(inout TileStep s) { s += b_stride_k; }
 float tile_a(uint i, uint k) {
     uint at = a_base + i * a_stride_m + k * a_stride_k;
 #ifdef NARROW
-    return factor_load(a_words, A_DTYPE, at);
+    return uintBitsToFloat(factor_load(a_words, A_DTYPE, at));
 #else
     return uintBitsToFloat(a_words.w[at]);
 #endif
@@ -54,9 +54,9 @@ float tile_a(uint i, uint k) {
 float tile_b(TileStep s, TileColumn c) {
 #ifdef NARROW
     if (B_BLOCK > 0u)
-        return factor_load_block(b_words, scale_words, zero_words, B_BLOCK, B_BITS, HAS_ZERO_POINTS,
-                                 s + c);
-    return factor_load(b_words, B_DTYPE, s + c);
+        return uintBitsToFloat(factor_load_block(b_words, scale_words, zero_words, B_BLOCK, B_BITS,
+                                                 HAS_ZERO_POINTS, s + c));
+    return uintBitsToFloat(factor_load(b_words, B_DTYPE, s + c));
 #else
     return uintBitsToFloat(b_words.w[s + c]);
 #endif

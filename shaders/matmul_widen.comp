@@ -26,7 +26,7 @@ void main() {
     uint batch = index / size, row = index % size / columns, column = index % columns;
     uint a_base, b_base;
     matmul_batch(p, BATCH_RANK, batch, a_base, b_base);
-    float value;
+    uint value;
     if (IS_B && B_BLOCK > 0u) {
         uint n_k = (p.k + B_BLOCK - 1u) / B_BLOCK * B_BLOCK;
         value = factor_load_block(ree_operand(1), ree_operand(2), ree_operand(3), B_BLOCK, B_BITS,
@@ -39,5 +39,5 @@ void main() {
                             a_base + row * uint(p.a_stride_m) + column * uint(p.a_stride_k));
     }
     uint begin = IS_B ? (A_COPIES == 2u ? p.n_batch : A_COPIES) * p.m * p.k : 0u;
-    ree_scratch().w[begin + index] = floatBitsToUint(value);
+    ree_scratch().w[begin + index] = value;
 }
