@@ -1,11 +1,13 @@
 """Starts ree-run on several ranks, for tests."""
 
+import atexit
 import os
 import pathlib
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import harness
 from harness import check  # pylint: disable=unused-import # for users of this module
@@ -37,6 +39,18 @@ def try_mpirun():
     return None if done.returncode == 0 else f"mpirun -n 2 true: {done.stderr.strip()[:300]}"
 
 
+def make_session_folder():
+    """Gives the test a TMPDIR in which Open MPI 4's folder for sessions exists and stays. Every mpirun makes
+    that folder, without a lock, and removes it if it is empty. If one ends while the ranks of the next one
+    start, they fail: "A call to mkdir was unable to create the desired directory"."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="mpi"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    sessions = folder / f"ompi.{os.uname().nodename}.{os.getuid()}"
+    (sessions / "kept").mkdir(mode=0o700, parents=True)
+    sessions.chmod(0o700)
+    ENVIRONMENT["TMPDIR"] = str(folder)
+
+
 def need_mpi(ree_run):
     """Skips the test if there is no MPI."""
     if not shutil.which("mpirun"):
@@ -47,6 +61,7 @@ def need_mpi(ree_run):
         # With the environment of a rank of another run, mpirun would not start.
         for name in [n for n in ENVIRONMENT if n.startswith(("OMPI_COMM_WORLD", "PMIX_"))]:
             del ENVIRONMENT[name]
+        make_session_folder()
         reason = try_mpirun()
         if not reason:
             return
