@@ -235,7 +235,8 @@ def main():
         short(args.models / "stories260K")
     else:
         sample()
-        whole_text()
+        if args.device != "cuda":  # it is emulated
+            whole_text()
         stories(args.models)
         capp_gpt(args.models)
         genai(args.models)
