@@ -18,6 +18,18 @@
 
 #define TEST_SKIPPED 77
 
+// 1 in a build with AddressSanitizer, where everything takes many times as long; otherwise 0.
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) // clang's way to say it
+#define TEST_SANITIZED 1
+#endif
+#endif
+#ifndef TEST_SANITIZED
+#define TEST_SANITIZED 0
+#endif
+
 // Numbers of passed and of failed checks. Atomic, because several threads may check. Weak, because
 // each source file of a program defines them, and the linker keeps one copy.
 __attribute__((weak)) _Atomic long test_n_passed_, test_n_failed_;

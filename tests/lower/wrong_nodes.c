@@ -100,19 +100,11 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void) 
     return "allocator_may_return_null=1:max_allocation_size_mb=1024";
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#define SANITIZED __has_feature(address_sanitizer) // clang's way to say it
-#else
-#define SANITIZED 0
-#endif
-
 int main(int argc, char **argv) {
     long n_rounds = argc > 1 ? strtol(argv[1], NULL, 10) : 400;
     long first = argc > 3 ? strtol(argv[3], NULL, 10) : 0;
     // AddressSanitizer's own memory is larger than any limit.
-    if (!SANITIZED) setrlimit(RLIMIT_AS, &(struct rlimit){(rlim_t)2 << 30, (rlim_t)2 << 30});
+    if (!TEST_SANITIZED) setrlimit(RLIMIT_AS, &(struct rlimit){(rlim_t)2 << 30, (rlim_t)2 << 30});
     signal(SIGALRM, say_where);
     signal(SIGABRT, say_where);
     long n_right = 0, n_all = 0;
