@@ -101,7 +101,7 @@ def need_program(path, what):
 
 def need_device(ree_run, kind, **options):
     """Skips the test if there is no device of this kind ("vulkan"). If ree-run cannot list the devices,
-    the test fails. The options are those of run()."""
+    the test fails. `options` are passed to run()."""
     if f"{kind}:0" not in run(ree_run, "devices", **options):
         skip(f"no {kind} device")
 
