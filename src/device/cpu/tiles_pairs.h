@@ -18,8 +18,8 @@
 //
 // Performance bound for one core: twice the multiply-adds per instruction of float32's tiles, and
 // half the bytes. Zen 4 and Zen 5 start this instruction as often as fma, so pairs are twice as
-// fast as floats. Xeons with AMX start it a quarter as often, so pairs would be half as fast: there
-// all panels are widened.
+// fast as floats. The Xeon with AMX that was measured starts it a quarter as often, so pairs would
+// be half as fast: there all panels are widened (tools/BENCHMARKS.md).
 #ifndef REE_DEVICE_CPU_TILES_PAIRS_H
 #define REE_DEVICE_CPU_TILES_PAIRS_H
 
