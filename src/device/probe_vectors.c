@@ -46,9 +46,9 @@ static uint32_t compute(const struct ree_probe_vector *v) {
     case REE_PROBE_FMA: return ree_op_fma_f32(a, b, v->c);
     case REE_PROBE_INT_TO_FLOAT: return ree_op_i32_to_f32(a);
     case REE_PROBE_UINT_TO_FLOAT: return ree_op_u32_to_f32(a);
-    case REE_PROBE_FLOAT_TO_INT: return ree_op_f32_to_i32(a);
-    case REE_PROBE_FLOAT_TO_UINT: return ree_op_f32_to_u32(a);
-    case REE_PROBE_INT_AND_BACK: return ree_op_i32_to_f32(ree_op_f32_to_i32(a));
+    case REE_PROBE_FLOAT_TO_INT: return ree_soft_f32_to_i32(a);
+    case REE_PROBE_FLOAT_TO_UINT: return ree_soft_f32_to_u32(a);
+    case REE_PROBE_INT_AND_BACK: return ree_op_i32_to_f32(ree_soft_f32_to_i32(a));
     case REE_PROBE_MIN: return ree_op_min_f32(a, b);
     case REE_PROBE_MAX: return ree_op_max_f32(a, b);
     case REE_PROBE_EQUAL: return ree_op_eq_f32(a, b);

@@ -15,7 +15,7 @@ struct query {
 
 static float load(uint32_t dtype, const void *data, int64_t i) {
     uint32_t bits = (uint32_t)reference_load((enum ree_dtype)dtype, data, i);
-    if (dtype == REE_F16) bits = ree_op_f16_to_f32(bits);
+    if (dtype == REE_F16) bits = ree_soft_f16_to_f32(bits);
     if (dtype == REE_BF16) bits = ree_op_bf16_to_f32(bits);
     return ree_float(bits);
 }

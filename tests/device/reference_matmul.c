@@ -6,7 +6,7 @@
 static float load_float(enum ree_dtype dtype, const void *data, int64_t at) {
     uint32_t bits = (uint32_t)reference_load(dtype, data, at);
     switch (dtype) {
-    case REE_F16: return ree_float(ree_op_f16_to_f32(bits));
+    case REE_F16: return ree_float(ree_soft_f16_to_f32(bits));
     case REE_BF16: return ree_float(ree_op_bf16_to_f32(bits));
     case REE_I8: return (float)(int32_t)bits;
     case REE_U8: return (float)bits;

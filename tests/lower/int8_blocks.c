@@ -31,7 +31,7 @@ static uint32_t below(uint32_t n) {
 }
 
 static float widened(enum ree_dtype dtype, uint32_t bits) {
-    if (dtype == REE_F16) bits = ree_op_f16_to_f32(bits);
+    if (dtype == REE_F16) bits = ree_soft_f16_to_f32(bits);
     if (dtype == REE_BF16) bits = ree_op_bf16_to_f32(bits);
     return ree_float(bits);
 }
@@ -39,7 +39,7 @@ static float widened(enum ree_dtype dtype, uint32_t bits) {
 static uint32_t rounded(enum ree_dtype dtype, float x) {
     if (x != x) return dtype == REE_F32 ? 0x7FC00000 : dtype == REE_F16 ? 0x7E00 : 0x7FC0;
     uint32_t bits = ree_bits(x);
-    if (dtype == REE_F16) return ree_op_f32_to_f16(bits);
+    if (dtype == REE_F16) return ree_soft_f32_to_f16(bits);
     return dtype == REE_BF16 ? ree_op_f32_to_bf16(bits) : bits;
 }
 

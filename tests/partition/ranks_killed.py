@@ -196,6 +196,8 @@ def all_stopped(args, expected, folder):
                 got = json.loads(next(line for line in run.text().splitlines() if line.startswith("{")))
                 check(got["logits_sha256"] == expected["logits_sha256"], "after a stop of all: the same logits")
             return
+        except ProcessLookupError:  # a rank had ended before it could be stopped
+            continue
         finally:
             run.finish()
     check(False, "a run was stopped in 10 tries")

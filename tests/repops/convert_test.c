@@ -85,6 +85,8 @@ static void floats(long n) {
         SAME(ree_op_f32_to_i64(a),
              clamp_to(x, -0x1p63, 0x1p63, UINT64_C(1) << 63, INT64_MAX, true));
         SAME(ree_op_f32_to_u64(a), clamp_to(x, 0, 0x1p64, 0, UINT64_MAX, false));
+        SAME(ree_soft_f32_to_i64(a), ree_op_f32_to_i64(a));
+        SAME(ree_soft_f32_to_u64(a), ree_op_f32_to_u64(a));
         SAME(ree_soft_i32_to_f32(a), ree_op_i32_to_f32(a));
         SAME(ree_soft_u32_to_f32(a), ree_op_u32_to_f32(a));
         uint64_t d = numbers_long(&numbers);
@@ -95,6 +97,21 @@ static void floats(long n) {
         double m = r == 0 ? copysign(0, y) : ((r < 0) != (y < 0) ? (double)(float)(r + y) : r);
         SAME(ree_op_mod_f32(a, b), ree_result((float)m));
     }
+}
+
+// The conversions without branches and those in integers, for floats from all over the range: one
+// out of 257, and every one with REE_TEST_EXHAUSTIVE=1.
+static void without_branches(void) {
+    const uint32_t stride = getenv("REE_TEST_EXHAUSTIVE") ? 1 : 257, b = 0;
+    for (uint64_t x = 0; x <= UINT32_MAX; x += stride) {
+        uint32_t a = (uint32_t)x;
+        SAME(ree_op_f32_to_i32(a), ree_soft_f32_to_i32(a));
+        SAME(ree_op_f32_to_u32(a), ree_soft_f32_to_u32(a));
+        SAME(ree_op_f32_to_f16(a), ree_soft_f32_to_f16(a));
+        SAME(ree_op_f32_to_f64(a), ree_f32_to_f64(a));
+    }
+    for (uint32_t a = 0; a < 0x10000; a++)
+        SAME(ree_op_f16_to_f32(a), ree_soft_f16_to_f32(a));
 }
 
 static void special(void) {
@@ -142,5 +159,6 @@ int main(void) {
     bfloat16();
     special();
     floats(1000000);
+    without_branches();
     return test_finish();
 }

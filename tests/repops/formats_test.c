@@ -294,6 +294,13 @@ static void float64(void) {
         SAME(ree_op_abs_f64(a), ree_double_result(fabs(x)));
         SAME(ree_op_sign_f64(a), ree_double_result(x != x ? x : (x > 0) - (x < 0)));
         SAME(ree_op_f64_to_f32(a), ree_result((float)x));
+        SAME(ree_f64_to_f32(a), ree_op_f64_to_f32(a));
+        SAME(ree_f64_to_i32(a), ree_op_f64_to_i32(a));
+        SAME(ree_f64_to_u32(a), ree_op_f64_to_u32(a));
+        SAME(ree_f64_to_i64(a), ree_op_f64_to_i64(a));
+        SAME(ree_f64_to_u64(a), ree_op_f64_to_u64(a));
+        SAME(ree_i64_to_f64(a), ree_op_i64_to_f64(a));
+        SAME(ree_u64_to_f64(a), ree_op_u64_to_f64(a));
         SAME(ree_op_f32_to_f64((uint32_t)a), ree_double_result((double)ree_float((uint32_t)a)));
         SAME(ree_op_f64_to_i32(a), (uint32_t)clamp_to(x, -0x1p31, 0x1p31, 0x80000000, INT32_MAX));
         SAME(ree_op_f64_to_u32(a), clamp_to(x, 0, 0x1p32, 0, UINT32_MAX));

@@ -95,8 +95,8 @@ uint64_t limbs_unary(enum limbs_unary op, uint64_t a) {
     case LIMBS_from_i32: return join(ree_op_i32_to_i64(u64_lo(x)));
     case LIMBS_from_u32: return join(ree_op_u32_to_i64(u64_lo(x)));
     case LIMBS_low: return ree_op_i64_to_i32(x);
-    case LIMBS_from_f32_i: return join(ree_op_f32_to_i64(u64_lo(x)));
-    case LIMBS_from_f32_u: return join(ree_op_f32_to_u64(u64_lo(x)));
+    case LIMBS_from_f32_i: return join(ree_soft_f32_to_i64(u64_lo(x)));
+    case LIMBS_from_f32_u: return join(ree_soft_f32_to_u64(u64_lo(x)));
     case LIMBS_N_UNARY: break;
     }
     return 0;

@@ -40,7 +40,14 @@ REE_FN double ree_from_double_bits(uint64_t bits) {
     memcpy(&x, &bits, sizeof x);
     return x;
 }
+// `result` if x is `argument`, otherwise r. In C without a condition: GCC makes a switch of a chain of
+// them, and loops with a switch do not vectorise.
+#ifdef __CUDACC__
 #define REE_EXCEPT(x, argument, result, r) ((x) == (argument) ? (result) : (r))
+#else
+#define REE_EXCEPT(x, argument, result, r)                                                         \
+    ((r) ^ (((r) ^ (result)) & (0u - (uint32_t)((x) == (argument)))))
+#endif
 
 // e^x as 2^K * (1 + p), where K is x / ln 2 rounded to an integer.
 struct ree_fast_exp {

@@ -17,6 +17,7 @@
 #define REE_GLSL
 #endif
 #include "repops/scalar/ops_shared.h"
+#include "repops/scalar/ops_convert.h"
 #include "repops/scalar/ops_formats.h"
 #include "repops/scalar/elementary.h"
 #include "repops/scalar/soft64.h"

@@ -15,6 +15,11 @@
 #include "repops/scalar/exceptions.h"
 #include "repops/scalar/fast_pow.h"
 #include "repops/scalar/fast_trig.h"
+#ifdef __cplusplus // CUDA C, for nvcc or for the emulator of tests
+#include "repops/scalar/ops_convert.h"
+#else
+#include "repops/scalar/ops_convert_host.h"
+#endif
 #ifndef __CUDACC__
 #include "repops/scalar/ops_host.h"
 #endif

@@ -1,5 +1,5 @@
-// The scalar functions ree_op_<name> for conversions from and to float64 and the formats of 8 and 4
-// bits, and for the operations on float64 that need no arithmetic (sign, comparison, minimum,
+// The scalar functions ree_op_<name> for conversions from and to the formats of 8 and 4 bits and to
+// odd, and for the operations on float64 that need no arithmetic (sign, comparison, minimum,
 // rounding to integral values). C, CUDA C and GLSL share them.
 #ifndef REE_SCALAR_OPS_FORMATS_H
 #define REE_SCALAR_OPS_FORMATS_H
@@ -27,30 +27,6 @@ REE_FN u32 ree_op_i64_to_f32_odd(u64 x) {
 }
 REE_FN u32 ree_op_u64_to_f32_odd(u64 x) {
     return ree_u64_to_f32_odd(x);
-}
-REE_FN u32 ree_op_f64_to_f32(u64 x) {
-    return ree_f64_to_f32(x);
-}
-REE_FN u64 ree_op_f32_to_f64(u32 x) {
-    return ree_f32_to_f64(x);
-}
-REE_FN u32 ree_op_f64_to_i32(u64 x) {
-    return ree_f64_to_i32(x);
-}
-REE_FN u32 ree_op_f64_to_u32(u64 x) {
-    return ree_f64_to_u32(x);
-}
-REE_FN u64 ree_op_f64_to_i64(u64 x) {
-    return ree_f64_to_i64(x);
-}
-REE_FN u64 ree_op_f64_to_u64(u64 x) {
-    return ree_f64_to_u64(x);
-}
-REE_FN u64 ree_op_i64_to_f64(u64 x) {
-    return ree_i64_to_f64(x);
-}
-REE_FN u64 ree_op_u64_to_f64(u64 x) {
-    return ree_u64_to_f64(x);
 }
 
 REE_FN u64 ree_op_neg_f64(u64 x) {

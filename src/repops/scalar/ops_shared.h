@@ -1,6 +1,6 @@
-// The scalar functions ree_op_<name> that C, CUDA C and GLSL share: integer operations, most
-// conversions, and the operations on float32 that do not round. ops.h and ops.glsl define the
-// functions whose form depends on the language.
+// The scalar functions ree_op_<name> that C, CUDA C and GLSL share: integer operations, and
+// the operations on float32 that do not round. ops.h and ops.glsl define the functions whose form
+// depends on the language.
 #ifndef REE_SCALAR_OPS_SHARED_H
 #define REE_SCALAR_OPS_SHARED_H
 
@@ -236,18 +236,6 @@ REE_FN u64 ree_op_select_b64(u32 a, u64 b, u64 c) {
     return a != 0u ? b : c;
 }
 
-REE_FN u32 ree_op_f32_to_i32(u32 x) {
-    return ree_soft_f32_to_i32(x);
-}
-REE_FN u32 ree_op_f32_to_u32(u32 x) {
-    return ree_soft_f32_to_u32(x);
-}
-REE_FN u64 ree_op_f32_to_i64(u32 x) {
-    return ree_soft_f32_to_i64(x);
-}
-REE_FN u64 ree_op_f32_to_u64(u32 x) {
-    return ree_soft_f32_to_u64(x);
-}
 REE_FN u64 ree_op_i32_to_i64(u32 x) {
     return REE_U64((x & REE_SIGN) != 0u ? 0xFFFFFFFFu : 0u, x);
 }
@@ -256,12 +244,6 @@ REE_FN u64 ree_op_u32_to_i64(u32 x) {
 }
 REE_FN u32 ree_op_i64_to_i32(u64 x) {
     return u64_lo(x);
-}
-REE_FN u32 ree_op_f16_to_f32(u32 x) {
-    return ree_soft_f16_to_f32(x & 0xFFFFu);
-}
-REE_FN u32 ree_op_f32_to_f16(u32 x) {
-    return ree_soft_f32_to_f16(x);
 }
 REE_FN u32 ree_op_bf16_to_f32(u32 x) {
     return ree_soft_bf16_to_f32(x);
