@@ -53,7 +53,8 @@ struct ree_bench_model {
     // Profile of the first contender's dispatches.
     bool has_profile;
     uint32_t n_entries, capacity, at;
-    // entries of the first profile, each with its minimum time over all profiles
+    // entries of the first profile, each with its minimum time over all profiles; their nodes are
+    // copies, because a model whose shapes depend on its data loses its labels with each run
     struct ree_profile_entry *entries;
     struct repop_sum sums[REE_N_REPOPS];
     struct ree_cost total;
@@ -116,8 +117,9 @@ static void add_entry(void *user, const struct ree_profile_entry *entry) {
     struct repop_sum *sum = &r->sums[entry->op];
     profile->seconds[entry->op] += entry->seconds;
     if (!profile->is_first) {
-        struct ree_profile_entry *known = &r->entries[r->at++];
-        if (entry->seconds < known->seconds) known->seconds = entry->seconds;
+        // With shapes that depend on data, a run may have other dispatches than the first one.
+        struct ree_profile_entry *known = r->at < r->n_entries ? &r->entries[r->at++] : NULL;
+        if (known && entry->seconds < known->seconds) known->seconds = entry->seconds;
         return;
     }
     sum->n++;
@@ -133,7 +135,11 @@ static void add_entry(void *user, const struct ree_profile_entry *entry) {
         r->entries = grown;
         r->capacity = capacity;
     }
-    r->entries[r->n_entries++] = *entry;
+    char *node = ree_strdup(entry->node);
+    profile->failed = profile->failed || !node;
+    if (!node) return;
+    r->entries[r->n_entries] = *entry;
+    r->entries[r->n_entries++].node = node;
 }
 
 static enum ree_status profile_runs(struct ree_benchmark *bench, struct ree_bench_model *r,
@@ -249,6 +255,8 @@ void ree_bench_model_destroy(struct ree_bench_model *r) {
         ree_session_destroy(r->contenders[i].session);
     ree_bench_memory_destroy(&r->memory);
     ree_free(r->outputs);
+    for (uint32_t i = 0; i < r->n_entries; i++)
+        ree_free((char *)(uintptr_t)r->entries[i].node);
     ree_free(r->entries);
     ree_free(r->dispatches);
     ree_free(r);

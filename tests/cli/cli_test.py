@@ -518,6 +518,8 @@ def test_tokenize():
     about = json.loads(run("tokenize", model, "--text", "</s>hello", "--json", "--no-special").stdout)
     check(about["ids"] == [259, 63, 50, 118, 65, 265, 272, 274], about)
     check(about["tokens"][1] == "<0x3C>" and len(about["tokenizer_sha256"]) == 64, about)
+    about = json.loads(run("tokenize", model, "--text", "", "--json", "--no-special").stdout)
+    check(about["ids"] == about["tokens"] == [], about)
     (work / "text").write_bytes(b"hello \xff world")
     for args in (["--file", work / "text"], ["--file=-"], []):
         with open(work / "text", "rb") as file:
@@ -574,6 +576,15 @@ def test_bench_model():
     check(about["flops"] == 2 * 3 * 5 * 7, about)
     check([(d["repop"], d["bytes"]) for d in about["dispatches"]]
           == [("matmul", 4 * (15 + 35 + 21))], about)
+
+    # Where shapes depend on data, each run makes the program's second segment anew.
+    parts = work / "parts.onnx"
+    parts.write_bytes(onnx.model(
+        [onnx.node("Abs", ["x"], ["a"], "ab"), onnx.node("NonZero", ["a"], ["i"], "nz"),
+         onnx.node("Gather", ["x", "i"], ["g"], "ga"), onnx.node("Neg", ["g"], ["y"], "ng")],
+        [onnx.port("x", onnx.FLOAT, [4096])], [onnx.port("y", onnx.FLOAT, None)]))
+    about = json.loads(run("bench", "model", parts, "--runs", "3", "--json").stdout)
+    check(any(d["node"] == "node 'ng' (Neg)" for d in about["dispatches"]), about)
 
     ceilings = run("bench", "ceilings", "--size", "4096", "--runs", "2", "--json")
     results = {r["name"]: r for r in json.loads(ceilings.stdout)["results"]}

@@ -85,7 +85,8 @@ static int print_ids(const struct request *request, const struct ree_tokenizer *
     if (request->json) {
         cJSON *root = cJSON_CreateObject(), *pieces;
         if (prompt) cJSON_AddStringToObject(root, "prompt", prompt);
-        json_put_as(root, "ids", cJSON_CreateIntArray(ids, (int)n));
+        // cJSON_CreateIntArray rejects the NULL of an empty text.
+        json_put_as(root, "ids", n > 0 ? cJSON_CreateIntArray(ids, (int)n) : cJSON_CreateArray());
         pieces = cJSON_AddArrayToObject(root, "tokens");
         for (size_t i = 0; i < n; i++) {
             const char *piece = ree_tokenizer_token(tokenizer, ids[i]);
