@@ -88,6 +88,23 @@ enum ree_status ree_cpu_test_map(const struct ree_cpu_trial *t) {
     return REE_OK;
 }
 
+// Powers with one constant as the exponent, for which kernels have loops of their own.
+enum ree_status ree_cpu_test_map_powers(const struct ree_cpu_trial *t) {
+    static const float exponents[] = {2, 3, 0.5f, -0.5f, 1, -1};
+    for (size_t i = 0; i < sizeof exponents / sizeof *exponents; i++) {
+        struct ree_dispatch d = operation(REE_MAP_pow_f32, SOME);
+        struct ree_expr *expr = &d.params.map.expr;
+        expr->n_operands = 1;
+        expr->n_instrs = 2;
+        expr->instrs[0] = (struct ree_expr_instr){.op = REE_MAP_CONST32};
+        memcpy(expr->instrs[0].imm, &exponents[i], sizeof exponents[i]);
+        // Value 0 is the operand, value 1 the constant.
+        expr->instrs[1] = (struct ree_expr_instr){.op = REE_MAP_pow_f32, .args = {0, 1}};
+        REE_TRY(ree_cpu_trial_run(t, &d));
+    }
+    return REE_OK;
+}
+
 // The elementary functions of float64, which the CPU computes with the MPFR library: few elements,
 // because each takes some microseconds.
 enum ree_status ree_cpu_test_map_mpfr(const struct ree_cpu_trial *t) {

@@ -40,7 +40,7 @@ REE_FN double ree_from_double_bits(uint64_t bits) {
     memcpy(&x, &bits, sizeof x);
     return x;
 }
-// `result` if x is `argument`, otherwise r. In C without a condition: GCC makes a switch of a chain of
+// `result` if x is `argument`, otherwise r. C uses no conditions: GCC makes a switch of a chain of
 // them, and loops with a switch do not vectorise.
 #ifdef __CUDACC__
 #define REE_EXCEPT(x, argument, result, r) ((x) == (argument) ? (result) : (r))

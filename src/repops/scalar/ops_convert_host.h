@@ -61,8 +61,7 @@ static inline uint64_t ree_op_u64_to_f64(uint64_t x) {
 // normal numbers and for subnormal ones, and chooses.
 static inline uint32_t ree_op_f16_to_f32(uint32_t h) {
     const uint32_t sign = (h & 0x8000u) << 16, a = h & 0x7FFFu;
-    // The exponent's bias grows by 112; that of infinity grows twice.
-    const uint32_t normal = (a << 13) + (112u << 23);
+    const uint32_t normal = (a << 13) + (112u << 23); // the bias grows from 15 to 127
     const uint32_t beyond = a > 0x7C00u ? REE_NAN : sign | REE_INF;
     const uint32_t small = ree_bits((float)(int32_t)(a & 0x3FFu) * 0x1p-24f); // exact
     const uint32_t finite = sign | (a < 0x400u ? small : normal);

@@ -1,6 +1,6 @@
-// The scalar functions ree_op_<name> for conversions from and to the formats of 8 and 4 bits and to
-// odd, and for the operations on float64 that need no arithmetic (sign, comparison, minimum,
-// rounding to integral values). C, CUDA C and GLSL share them.
+// The scalar functions ree_op_<name> for conversions from and to the formats of 8 and 4 bits, for
+// conversions that round to odd, and for the operations on float64 that need no arithmetic (sign,
+// comparison, minimum, rounding to integral values). C, CUDA C and GLSL share them.
 #ifndef REE_SCALAR_OPS_FORMATS_H
 #define REE_SCALAR_OPS_FORMATS_H
 
