@@ -135,9 +135,9 @@ static void add_entry(void *user, const struct ree_profile_entry *entry) {
         r->entries = grown;
         r->capacity = capacity;
     }
-    char *node = ree_strdup(entry->node);
-    profile->failed = profile->failed || !node;
-    if (!node) return;
+    char *node = entry->node ? ree_strdup(entry->node) : NULL;
+    profile->failed = profile->failed || (entry->node && !node);
+    if (profile->failed) return;
     r->entries[r->n_entries] = *entry;
     r->entries[r->n_entries++].node = node;
 }

@@ -6,6 +6,7 @@ Without options: a few moments of each kind, chosen by the progress of the run, 
 starts."""
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -30,11 +31,26 @@ EARLY = 0.5
 PATIENCE = 240
 
 
-def exists(pid):
+def state(pid):
+    """The letter of the process's state in /proc: T if it is stopped, Z if it ended. Z, too, if there is none."""
     try:
-        return "Z" not in pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:
-        return False
+        return "Z"
+
+
+def exists(pid):
+    return state(pid) != "Z"
+
+
+def stop(pids):
+    """Stops the processes. Returns whether all of them are stopped: some may have ended before."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+    while not all(state(pid) in "TZ" for pid in pids):
+        time.sleep(0.01)
+    return all(state(pid) == "T" for pid in pids)
 
 
 TEXT = ("--prompt-text", "Once upon a time", "--max-new-tokens", 0, "--ignore-eos", "--logits-hash", "--json")
@@ -184,9 +200,7 @@ def all_stopped(args, expected, folder):
         try:
             if not run.wait_until(run.has_all) or not run.wait_until(run.checkpoint.exists):
                 continue
-            for pid in run.pids.values():
-                os.kill(pid, signal.SIGSTOP)
-            if run.process.poll() is not None:
+            if not stop(run.pids.values()):
                 continue
             time.sleep(1.5 * DEADLINE)
             for pid in run.pids.values():
@@ -196,10 +210,9 @@ def all_stopped(args, expected, folder):
                 got = json.loads(next(line for line in run.text().splitlines() if line.startswith("{")))
                 check(got["logits_sha256"] == expected["logits_sha256"], "after a stop of all: the same logits")
             return
-        except ProcessLookupError:  # a rank had ended before it could be stopped
-            continue
         finally:
             run.finish()
+    check(False, "all ranks were stopped in 10 tries")
     check(False, "a run was stopped in 10 tries")
 
 

@@ -1,6 +1,6 @@
 // The scalar functions ree_op_<name> for conversions between numbers of different formats, only for
 // C: with the processor's conversions and without branches, so that loops over arrays vectorise.
-// They give the same bits as those of ops_convert.h.
+// Each gives the same bits as the function of ops_convert.h with its name.
 //
 // A float that an integer cannot hold has no defined conversion in C. It is replaced by 0 before
 // the conversion, and its result is chosen by its bits.
