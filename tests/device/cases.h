@@ -48,6 +48,9 @@ bool case_attention(struct rng *rng, struct test_case *out);
 extern const case_generator case_generators[REE_N_REPOPS];
 // Products of blockwise activations only, larger and better aligned than those of case_matmul.
 bool case_matmul_int8(struct rng *rng, struct test_case *out);
+// With expressions of case_expr_looked_up, and enough elements.
+bool case_map_looked_up(struct rng *rng, struct test_case *out);
+bool case_matmul_looked_up(struct rng *rng, struct test_case *out);
 
 void test_case_finish(struct test_case *c); // frees the contents
 
@@ -102,5 +105,9 @@ uint32_t case_length(struct rng *rng);
 // has_accumulator, it also reads an accumulator, as the epilogue of another RepOp.
 void case_expr(struct test_case *c, struct rng *rng, struct ree_expr *expr, uint32_t rank,
                const uint32_t *dims, bool has_accumulator);
+// The same with values that depend on a 16-bit number only: an operand or, if has_accumulator, the
+// rounded sum. The CPU looks them up if there are more than some 140,000 elements.
+void case_expr_looked_up(struct test_case *c, struct rng *rng, struct ree_expr *expr, uint32_t rows,
+                         uint32_t columns, bool has_accumulator);
 
 #endif

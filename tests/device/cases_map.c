@@ -2,6 +2,8 @@
 
 #include "repops/scalar/narrow.h"
 
+#include <string.h>
+
 static uint32_t class_of_value(const struct ree_expr *expr, bool has_accumulator, uint32_t v) {
     if (has_accumulator) {
         if (v == 0) return REE_CLASS_W;
@@ -115,6 +117,58 @@ bool case_map(struct rng *rng, struct test_case *c) {
     struct ree_expr *expr = &c->dispatch.params.map.expr;
     uint32_t dims[REE_MAX_RANK], rank = case_dims(rng, 5, 9000, dims);
     case_expr(c, rng, expr, rank, dims, false);
+    case_output(c, rng, (enum ree_dtype)expr->out_dtype, expr->n_elements);
+    return true;
+}
+
+void case_expr_looked_up(struct test_case *c, struct rng *rng, struct ree_expr *expr, uint32_t rows,
+                         uint32_t columns, bool has_accumulator) {
+    static const uint32_t dtypes[] = {REE_BF16, REE_F16, REE_U16};
+    static const uint32_t to_f32[] = {REE_MAP_bf16_to_f32, REE_MAP_f16_to_f32, REE_MAP_u32_to_f32};
+    static const uint32_t to_narrow[] = {REE_MAP_f32_to_bf16, REE_MAP_f32_to_f16,
+                                         REE_MAP_f32_to_u32};
+    static const uint32_t functions[] = {REE_MAP_sigmoid_f32, REE_MAP_exp_f32, REE_MAP_erf_f32,
+                                         REE_MAP_tanh_f32, REE_MAP_rsqrt_f32};
+    *expr = (struct ree_expr){
+        .rank = 2, .dims = {rows, columns}, .n_elements = rows * columns, .out_dtype = REE_F32};
+    uint32_t type = rng_below(rng, has_accumulator ? 2 : 3);
+    for (uint32_t k = has_accumulator ? 1 : 0; k < 2; k++) {
+        struct ree_expr_operand *operand = &expr->operands[expr->n_operands++];
+        operand->kind = REE_EXPR_TENSOR;
+        operand->dtype = k == 0 ? dtypes[type] : REE_F32;
+        uint64_t n = case_view(rng, CASE_VIEW_REPEATS | CASE_VIEW_BACKWARDS, 2, expr->dims,
+                               operand->strides, &operand->offset);
+        case_input(c, rng, (enum ree_dtype)operand->dtype, n);
+    }
+    // Value 1 is the operand of type float32 in both cases.
+    uint32_t index = 0;
+    if (has_accumulator) {
+        index = append_instr(expr, true, to_narrow[type]);
+        expr->instrs[0].args[0] = 0;
+    }
+    // x and f(x), rounded; then f(x), or x f(x), alone or with products and sums of it and of x.
+    const uint32_t x = index + 1 + (has_accumulator ? 0 : 1);
+    const struct ree_expr_instr instrs[] = {
+        {.op = to_f32[type], .args = {index}},
+        {.op = functions[rng_below(rng, 5)], .args = {x}},
+        {.op = to_narrow[type], .args = {x + 1}},
+        {.op = to_f32[type], .args = {x + 2}},
+        {.op = REE_MAP_mul_f32, .args = {x, x + 3}},
+        {.op = REE_MAP_CONST32, .imm = {0x40490FDBu}},
+        {.op = REE_MAP_fma_f32, .args = {x + 4, x + 5, 1}},
+        {.op = REE_MAP_fma_f32, .args = {x, x + 5, x + 6}},
+    };
+    static const uint32_t n_instrs[] = {3, 5, 7, 8};
+    const uint32_t n = rng_of(rng, 4, n_instrs);
+    memcpy(expr->instrs + expr->n_instrs, instrs, n * sizeof *instrs);
+    expr->n_instrs += n;
+    if (n == 3) expr->out_dtype = dtypes[type];
+}
+
+bool case_map_looked_up(struct rng *rng, struct test_case *c) {
+    case_begin(c, REE_REPOP_MAP);
+    struct ree_expr *expr = &c->dispatch.params.map.expr;
+    case_expr_looked_up(c, rng, expr, 3, (uint32_t)rng_between(rng, 60000, 70000), false);
     case_output(c, rng, (enum ree_dtype)expr->out_dtype, expr->n_elements);
     return true;
 }

@@ -128,6 +128,18 @@ bool case_matmul(struct rng *rng, struct test_case *c) {
     return true;
 }
 
+bool case_matmul_looked_up(struct rng *rng, struct test_case *c) {
+    case_begin(c, REE_REPOP_MATMUL);
+    struct ree_matmul_params *p = &c->dispatch.params.matmul;
+    *p = dense_products(30 + rng_below(rng, 20), 6000 + rng_below(rng, 200), 3);
+    case_input(c, rng, REE_F32, (uint64_t)p->m * p->k);
+    case_input(c, rng, REE_F32, (uint64_t)p->k * p->n);
+    p->has_epilogue = true;
+    case_expr_looked_up(c, rng, &p->epilogue, p->m, p->n, true);
+    case_output(c, rng, (enum ree_dtype)p->epilogue.out_dtype, p->epilogue.n_elements);
+    return true;
+}
+
 void case_block_product(struct test_case *c, struct rng *rng, const struct ree_matmul_params *p) {
     struct ree_matmul_params *product = &c->dispatch.params.matmul;
     case_begin(c, REE_REPOP_MATMUL);

@@ -47,7 +47,8 @@ enum ree_status ree_cpu_conv(const struct ree_cpu_context *ctx, const struct ree
         n_tensors += p->epilogue.operands[i].kind == REE_EXPR_TENSOR;
     struct ree_cpu_expr_plan epilogue;
     if (p->has_epilogue)
-        ree_cpu_expr_plan(&epilogue, &p->epilogue, operands + n_factors, true, ctx->isa);
+        REE_TRY(
+            ree_cpu_expr_prepare(ctx, &p->epilogue, operands + n_factors, true, &epilogue, err));
     struct ree_conv conv = {
         .p = p,
         .words = words_of(ctx, p, operands),

@@ -62,7 +62,8 @@ void ree_cpu_caches_detect(struct ree_cpu_caches *out);
 
 // Number of scratch blocks of each thread. Scratch memory outlives a kernel, so kernels allocate
 // only when a size grows.
-#define REE_CPU_SCRATCH_SLOTS 4
+#define REE_CPU_SCRATCH_SLOTS 5
+#define REE_CPU_SCRATCH_TABLE 4 // of the first thread: a table of an expression's values
 
 struct ree_cpu_scratch {
     void *data[REE_CPU_SCRATCH_SLOTS];

@@ -138,15 +138,25 @@ static bool is_float_op(uint32_t op) {
     }
 }
 
-// Returns the estimated nanoseconds of an instruction for 1024 elements, accurate enough to choose
-// a number of threads.
-static uint64_t op_cost(uint32_t op) {
+uint64_t ree_cpu_map_op_cost(uint32_t op) {
     if (op >= REE_MAP_mod_f32 && op <= REE_MAP_softplus_f32) return 2000;
     if (op == REE_MAP_pow_i32 || op == REE_MAP_pow_u32) return 8000;
     if (op == REE_MAP_pow_i64 || op == REE_MAP_pow_u64) return 8000;
     if (op >= REE_MAP_div_i64 && op <= REE_MAP_mod_u64) return 8000;
     if (op >= REE_MAP_div_i32 && op <= REE_MAP_mod_u32) return 3000;
     return 150;
+}
+
+static bool is_looked_up(const struct ree_cpu_expr_plan *plan, uint32_t i) {
+    return plan->table.n > 0 && plan->first_instr + i == plan->table.value;
+}
+// The number of arguments of instruction i, and argument j: of a value that is looked up, only the
+// index.
+static uint32_t n_args_of(const struct ree_cpu_expr_plan *plan, uint32_t i) {
+    return is_looked_up(plan, i) ? 1 : ree_map_op_infos[plan->expr->instrs[i].op].n_args;
+}
+static uint32_t arg_of(const struct ree_cpu_expr_plan *plan, uint32_t i, uint32_t j) {
+    return is_looked_up(plan, i) ? plan->table.index : plan->expr->instrs[i].args[j];
 }
 
 void ree_cpu_expr_plan(struct ree_cpu_expr_plan *plan, const struct ree_expr *expr,
@@ -163,16 +173,24 @@ void ree_cpu_expr_plan(struct ree_cpu_expr_plan *plan, const struct ree_expr *ex
     plan->result_is_canonical =
         expr->n_instrs > 0 && is_float_op(expr->instrs[expr->n_instrs - 1].op);
     plan->cost = 200;
+    for (uint32_t k = 0; k < expr->n_operands; k++) {
+        const struct ree_expr_operand *operand = &expr->operands[k];
+        const void *tensor = operand->kind == REE_EXPR_TENSOR ? *tensors++ : NULL;
+        plan_source(&plan->sources[k], expr, operand, tensor);
+    }
+    ree_cpu_expr_choose_table(plan);
 
-    // For each value, 1 + the number of the last instruction that reads it; 0: none. After that
+    // For each value, 1 + the number of the last instruction that needs it; 0: none. After that
     // instruction the value's slot is free.
     uint32_t last_use[REE_CPU_EXPR_MAX_VALUES] = {0};
-    for (uint32_t i = 0; i < expr->n_instrs; i++) {
-        const struct ree_expr_instr *instr = &expr->instrs[i];
-        for (uint32_t j = 0; j < ree_map_op_infos[instr->op].n_args; j++)
-            last_use[instr->args[j]] = i + 1;
+    last_use[plan->result] = expr->n_instrs + 1;
+    for (uint32_t i = expr->n_instrs; i-- > 0;) {
+        if (last_use[plan->first_instr + i] == 0) continue;
+        for (uint32_t j = 0; j < n_args_of(plan, i); j++) {
+            uint32_t arg = arg_of(plan, i, j);
+            if (last_use[arg] == 0) last_use[arg] = i + 1;
+        }
     }
-    if (expr->n_instrs == 0) last_use[0] = 1;
 
     uint32_t n_slots = 0;
     if (has_accumulator) {
@@ -180,16 +198,13 @@ void ree_cpu_expr_plan(struct ree_cpu_expr_plan *plan, const struct ree_expr *ex
         plan->values[0].wide = false;
     }
     for (uint32_t k = 0; k < expr->n_operands; k++) {
-        const struct ree_expr_operand *operand = &expr->operands[k];
-        struct ree_cpu_expr_source *s = &plan->sources[k];
-        const void *tensor = operand->kind == REE_EXPR_TENSOR ? *tensors++ : NULL;
-        plan_source(s, expr, operand, tensor);
+        const struct ree_cpu_expr_source *s = &plan->sources[k];
         uint32_t v = plan->first_operand + k;
         plan->values[v].wide = s->wide;
         plan->values[v].slot = 0;
         if (last_use[v] == 0) {
             plan->values[v].place = REE_CPU_EXPR_UNUSED;
-        } else if (s->rank == 1 && s->strides[0] == 0) {
+        } else if (ree_cpu_expr_is_uniform(s)) {
             plan->values[v].place = REE_CPU_EXPR_UNIFORM;
             plan->values[v].slot = n_slots++;
         } else if (s->base && s->rank == 1 && s->strides[0] == 1 && s->load >= REE_CPU_LOAD_B32) {
@@ -210,16 +225,16 @@ void ree_cpu_expr_plan(struct ree_cpu_expr_plan *plan, const struct ree_expr *ex
         bool wide = ree_map_op_infos[instr->op].result == REE_CLASS_D;
         plan->values[v].wide = wide;
         plan->values[v].slot = 0;
+        if (last_use[v] == 0) {
+            plan->values[v].place = REE_CPU_EXPR_UNUSED;
+            continue;
+        }
         if (instr->op == REE_MAP_CONST32 || instr->op == REE_MAP_CONST64) {
             plan->values[v].place = REE_CPU_EXPR_UNIFORM;
             plan->values[v].slot = n_slots++;
             continue;
         }
-        plan->cost += op_cost(instr->op);
-        if (last_use[v] == 0 && v != plan->result) {
-            plan->values[v].place = REE_CPU_EXPR_UNUSED;
-            continue;
-        }
+        plan->cost += is_looked_up(plan, i) ? REE_CPU_LOOKUP_COST : ree_cpu_map_op_cost(instr->op);
         if (v == plan->result && plan->out_size == (wide ? 8u : 4u)) {
             plan->values[v].place = REE_CPU_EXPR_OUT;
         } else {
@@ -227,8 +242,8 @@ void ree_cpu_expr_plan(struct ree_cpu_expr_plan *plan, const struct ree_expr *ex
             plan->values[v].slot = n_free > 0 ? free_slots[--n_free] : n_slots++;
             reusable[v] = true;
         }
-        for (uint32_t j = 0; j < ree_map_op_infos[instr->op].n_args; j++) {
-            uint32_t arg = instr->args[j];
+        for (uint32_t j = 0; j < n_args_of(plan, i); j++) {
+            uint32_t arg = arg_of(plan, i, j);
             if (!reusable[arg] || last_use[arg] != i + 1) continue;
             free_slots[n_free++] = plan->values[arg].slot;
             reusable[arg] = false;
@@ -255,6 +270,16 @@ static void fill_uniform(const struct ree_cpu_expr_plan *plan, uint32_t v, uint3
         kernels->fill64(n, (uint64_t)instr->imm[1] << 32 | instr->imm[0], slot);
     else
         kernels->fill32(n, instr->imm[0], slot);
+}
+
+void ree_cpu_expr_prefetch(const struct ree_cpu_expr_plan *plan, uint32_t first, uint32_t count) {
+    for (uint32_t k = 0; k < plan->expr->n_operands; k++) {
+        const struct ree_cpu_expr_source *s = &plan->sources[k];
+        if (!s->base || s->rank != 1 || s->strides[0] != 1) continue;
+        const char *from = s->base + (s->offset + first) * (int64_t)s->size;
+        for (size_t at = 0; at < count * s->size; at += 64)
+            __builtin_prefetch(from + at, 0, 2);
+    }
 }
 
 void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const void *accumulator, uint32_t first,
@@ -291,9 +316,12 @@ void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const void *accumula
                 continue;
             const struct ree_expr_instr *instr = &expr->instrs[i];
             const void *args[3] = {NULL, NULL, NULL};
-            for (uint32_t j = 0; j < ree_map_op_infos[instr->op].n_args; j++)
-                args[j] = where[instr->args[j]];
-            kernels->ops[instr->op](n, args[0], args[1], args[2], where[v]);
+            for (uint32_t j = 0; j < n_args_of(plan, i); j++)
+                args[j] = where[arg_of(plan, i, j)];
+            if (is_looked_up(plan, i))
+                kernels->lookup(n, args[0], plan->table.entries, where[v]);
+            else
+                kernels->ops[instr->op](n, args[0], args[1], args[2], where[v]);
         }
         bool stored = where[plan->result] == to;
         bool is_float = plan->store == REE_CPU_STORE_F32 || plan->store == REE_CPU_STORE_F64;

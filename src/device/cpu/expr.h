@@ -49,6 +49,8 @@ struct ree_cpu_expr_kernels {
     // out[i] = value for i < n.
     void (*fill32)(size_t n, uint32_t value, void *out);
     void (*fill64)(size_t n, uint64_t value, void *out);
+    // out[i] = table[index[i]] for i < n. `out` may equal `index`.
+    void (*lookup)(size_t n, const void *index, const uint32_t *table, void *out);
     // Bits of the maximum or minimum of n > 0 contiguous floats: map operations max_f32, min_f32.
     uint32_t (*max_f32)(size_t n, const void *x);
     uint32_t (*min_f32)(size_t n, const void *x);
@@ -60,6 +62,10 @@ extern const struct ree_cpu_expr_kernels ree_cpu_expr_kernels_portable;
 extern const struct ree_cpu_expr_kernels ree_cpu_expr_kernels_avx2;
 extern const struct ree_cpu_expr_kernels ree_cpu_expr_kernels_avx512;
 const struct ree_cpu_expr_kernels *ree_cpu_expr_kernels(enum ree_cpu_isa isa);
+// Returns the estimated nanoseconds of an instruction for 1024 elements, accurate enough to choose
+// a number of threads.
+uint64_t ree_cpu_map_op_cost(uint32_t op);
+#define REE_CPU_LOOKUP_COST 400 // the same for a value that is looked up in a table
 
 enum ree_cpu_load ree_cpu_load_of(uint32_t dtype);
 enum ree_cpu_store ree_cpu_store_of(uint32_t dtype);
@@ -86,7 +92,22 @@ struct ree_cpu_expr_source {
     int64_t strides[REE_MAX_RANK];
 };
 
+// Reports whether the operand has one value for all elements.
+static inline bool ree_cpu_expr_is_uniform(const struct ree_cpu_expr_source *s) {
+    return s->rank == 1 && s->strides[0] == 0;
+}
+
 #define REE_CPU_EXPR_MAX_VALUES (1 + REE_EXPR_MAX_OPERANDS + REE_EXPR_MAX_INSTRS)
+
+// A value that depends on one number of 8 or 16 bits, and otherwise only on constants, has at most
+// 65,536 different values. If an expression has many more elements, they are computed once and
+// looked up: an activation function of bfloat16 numbers then takes little longer than a copy.
+struct ree_cpu_expr_table {
+    uint32_t n;              // entries: the index is below n. 0: nothing is looked up
+    uint32_t value;          // the value that is looked up
+    uint32_t index;          // the value that it depends on: an operand or a result
+    const uint32_t *entries; // [n]
+};
 
 struct ree_cpu_expr_plan {
     const struct ree_cpu_expr_kernels *kernels;
@@ -102,6 +123,7 @@ struct ree_cpu_expr_plan {
     bool result_is_canonical;
     uint32_t n_slots;
     uint64_t cost; // estimated nanoseconds for 1024 elements
+    struct ree_cpu_expr_table table;
     struct ree_cpu_expr_source sources[REE_EXPR_MAX_OPERANDS];
     struct {
         enum ree_cpu_expr_place place;
@@ -111,14 +133,28 @@ struct ree_cpu_expr_plan {
 };
 
 // Plans the evaluation of `expr`, which the plan borrows. `tensors` are the pointers of its TENSOR
-// operands, in order. has_accumulator: the expression is an epilogue.
+// operands, in order. has_accumulator: the expression is an epilogue. If plan->table.n is not 0,
+// its entries must be set before elements are evaluated: ree_cpu_expr_prepare does both.
 void ree_cpu_expr_plan(struct ree_cpu_expr_plan *plan, const struct ree_expr *expr,
                        void *const *tensors, bool has_accumulator, enum ree_cpu_isa isa);
 
+// Sets plan->table: chooses the value for which a table saves most time, if it saves any. The
+// sources must be planned. For ree_cpu_expr_plan.
+void ree_cpu_expr_choose_table(struct ree_cpu_expr_plan *plan);
 // Returns the bytes of slots that ree_cpu_expr_run requires for blocks of `block` elements.
 static inline size_t ree_cpu_expr_slots_size(const struct ree_cpu_expr_plan *plan, uint32_t block) {
     return plan->n_slots * (((size_t)block * 8 + 63) / 64 * 64);
 }
+
+// Plans the evaluation of `expr` as ree_cpu_expr_plan and computes the table, if there is one, in
+// the device's scratch memory: it is valid until the next dispatch.
+enum ree_status ree_cpu_expr_prepare(const struct ree_cpu_context *ctx, const struct ree_expr *expr,
+                                     void *const *tensors, bool has_accumulator,
+                                     struct ree_cpu_expr_plan *plan, struct ree_error *err);
+
+// Prefetches what the plan reads for elements [first, first + count) into the second-level cache;
+// only dense operands.
+void ree_cpu_expr_prefetch(const struct ree_cpu_expr_plan *plan, uint32_t first, uint32_t count);
 
 // Evaluates elements [first, first + count) of the flattened (row-major) expression, in blocks of
 // `block` elements, and writes them to out + first * ree_dtype_size(expr->out_dtype). slots:
@@ -128,6 +164,11 @@ static inline size_t ree_cpu_expr_slots_size(const struct ree_cpu_expr_plan *pla
 // may run disjoint ranges of one plan at once.
 void ree_cpu_expr_run(const struct ree_cpu_expr_plan *plan, const void *accumulator, uint32_t first,
                       uint32_t count, void *out, uint32_t block, void *slots);
+// Evaluates all elements of an expression that is no epilogue, with the device's threads. Uses the
+// threads' scratch block 0.
+enum ree_status ree_cpu_expr_run_all(const struct ree_cpu_context *ctx,
+                                     const struct ree_cpu_expr_plan *plan, void *out,
+                                     struct ree_error *err);
 // As ree_cpu_expr_run, with slots on the stack; for the short rows of an epilogue.
 void ree_cpu_expr_row(const struct ree_cpu_expr_plan *plan, const void *accumulator, uint32_t first,
                       uint32_t count, void *out);

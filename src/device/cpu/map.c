@@ -1,42 +1,14 @@
 // map: out[i] = expr(i), NUMERICS.md section 2.
 #include "device/cpu/expr.h"
 
-struct job {
-    const struct ree_cpu_expr_plan *plan;
-    void *out;
-};
-
-static void map_elements(const void *user, const struct ree_cpu_range *range) {
-    const struct job *job = user;
-    ree_cpu_expr_run(job->plan, NULL, (uint32_t)range->begin, (uint32_t)(range->end - range->begin),
-                     job->out, REE_CPU_EXPR_BLOCK, range->scratch[0]);
-}
-
 enum ree_status ree_cpu_map(const struct ree_cpu_context *ctx, const struct ree_map_params *p,
                             void *const *operands, struct ree_error *err) {
     const struct ree_expr *expr = &p->expr;
+    if (expr->n_elements == 0) return REE_OK;
     uint32_t n_tensors = 0;
     for (uint32_t k = 0; k < expr->n_operands; k++)
         n_tensors += expr->operands[k].kind == REE_EXPR_TENSOR;
-    uint32_t n = expr->n_elements;
-    if (n == 0) return REE_OK;
-
     struct ree_cpu_expr_plan plan;
-    ree_cpu_expr_plan(&plan, expr, operands, false, ctx->isa);
-    uint32_t n_blocks = (n + REE_CPU_EXPR_BLOCK - 1) / REE_CPU_EXPR_BLOCK;
-    uint32_t n_threads = ree_cpu_threads_for(ctx, n_blocks * plan.cost);
-    if (n_blocks == 1) n_threads = 1;
-    const struct job job = {.plan = &plan, .out = operands[n_tensors]};
-    REE_TRY(ree_cpu_scratch_reserve(
-        ctx, n_threads, 0,
-        ree_cpu_expr_slots_size(&plan, n < REE_CPU_EXPR_BLOCK ? n : REE_CPU_EXPR_BLOCK), err));
-    const struct ree_cpu_loop loop = {
-        .n = n,
-        .grain = REE_CPU_EXPR_BLOCK,
-        .n_threads = n_threads,
-        .body = map_elements,
-        .job = &job,
-    };
-    ree_cpu_run_loop(ctx, &loop);
-    return REE_OK;
+    REE_TRY(ree_cpu_expr_prepare(ctx, expr, operands, false, &plan, err));
+    return ree_cpu_expr_run_all(ctx, &plan, operands[n_tensors], err);
 }

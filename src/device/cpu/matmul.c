@@ -319,7 +319,8 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
         n_tensors += p->epilogue.operands[i].kind == REE_EXPR_TENSOR;
     struct ree_cpu_expr_plan epilogue;
     if (p->has_epilogue)
-        ree_cpu_expr_plan(&epilogue, &p->epilogue, operands + n_factors, true, ctx->isa);
+        REE_TRY(
+            ree_cpu_expr_prepare(ctx, &p->epilogue, operands + n_factors, true, &epilogue, err));
     struct ree_matmul_output output = {
         .epilogue = p->has_epilogue ? &epilogue : NULL,
         .out = operands[n_factors + n_tensors],

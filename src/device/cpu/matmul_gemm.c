@@ -361,6 +361,15 @@ static void write_rows(const struct ree_gemm *g, const struct task *t, uint32_t 
         ree_matmul_write(g->output, c + r * ldc, first + r * g->n, t->tn);
 }
 
+// Prefetches what the epilogue reads for the tile at (i, j) of the task, so that the latency of
+// memory passes behind the tiles of a row of panels.
+static void prefetch_epilogue(const struct ree_gemm *g, const struct task *t, uint32_t first,
+                              uint32_t i, uint32_t rows, uint32_t j) {
+    uint32_t n_cols = min_u32(t->tn - j, g->tiles->cols);
+    for (uint32_t r = i; r < i + rows; r++)
+        ree_cpu_expr_prefetch(g->output->epilogue, first + r * g->n + j, n_cols);
+}
+
 static void run_task(const struct team *team, const struct task *t, const struct own *own) {
     const struct ree_gemm *g = team->gemm;
     const struct ree_tiles *tiles = g->tiles;
@@ -403,14 +412,15 @@ static void run_task(const struct team *team, const struct task *t, const struct
             p.a = team->packed_a + (size_t)l * t->bm + (size_t)(t->i + i) * kc;
             if (g->pairs) p.least_a = *least_a(team, t->bm, l, (t->i + i) / height);
             wide.has_a = false;
+            bool finishes = writes && !g->a_shift && (flags & REE_TILE_LAST);
             for (uint32_t j = 0; j < t->tn; j += cols) {
+                if (finishes && g->output->epilogue) prefetch_epilogue(g, t, first, i, rows, j);
                 p.b = chunk_b + (size_t)j * kc;
                 if (g->pairs) p.least_b = leasts[j / cols];
                 multiply(g, &p, &wide, j / cols, c + i * ldc + j, ldc, min_u32(t->tn - j, cols),
                          flags);
             }
-            if (writes && !g->a_shift && (flags & REE_TILE_LAST))
-                write_rows(g, t, first, c, ldc, i, rows);
+            if (finishes) write_rows(g, t, first, c, ldc, i, rows);
         }
     }
     if (!ends || !g->a_shift) return;
