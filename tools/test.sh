@@ -219,8 +219,9 @@ fetch_lavapipe_25() {
     [ -s "$lavapipe_25" ]
 }
 
-refusal_of() { # ICD WIDTH: prints ree's message if it refuses the driver because of a defect; otherwise fails
-    LP_NATIVE_VECTOR_WIDTH=$2 VK_ICD_FILENAMES=$1 "$tree_of_suite/ree-run" devices vulkan 2>&1 |
+# refusal_of ICD [WIDTH]: prints ree's message if it refuses the driver because of a defect; otherwise fails
+refusal_of() {
+    env ${2:+LP_NATIVE_VECTOR_WIDTH="$2"} VK_ICD_FILENAMES="$1" "$tree_of_suite/ree-run" devices vulkan 2>&1 |
         grep 'crashed in the probe\|generates wrong instructions'
 }
 
@@ -372,11 +373,12 @@ swiftshader:few) on_swiftshader 1/10 "$few_tests" validation ;;
     [ -z "$driver" ] || { what=lavapipe; set -- -L '^vulkan$'; }
     without='^$' # no label: all tests
     [ $quick$slow != yesno ] || without='^(slow|oracle)$'
-    if [ -n "$lavapipe" ]; then
+    refusal="not installed"
+    if [ -n "$lavapipe" ] && ! refusal=$(refusal_of "$lavapipe"); then
         step "lavapipe loads" loads "$lavapipe"
         VK_ICD_FILENAMES=$lavapipe suite "$what$built_by" "$tree_of_suite" "$@" -LE "$without"
     else
-        skip_driver "lavapipe is not installed"
+        skip_driver "lavapipe: $refusal"
         [ -n "$driver" ] || VK_ICD_FILENAMES=none suite "CPU$built_by" "$tree_of_suite" -LE "$without"
     fi ;;
 esac
