@@ -55,7 +55,8 @@ struct ree_attend_unit {
     float *packed_q;
     // for each chunk of keys, a matrix (n_rows, number of keys rounded up to 16)
     float *scores;
-    float *max, *sum; // maxima and sums of each chunk: (n_chunks, n_rows)
+    float *max, *sum;  // maxima and sums of each chunk: (n_chunks, n_rows)
+    ree_any_u32 *seen; // (n_chunks, n_rows): the keys of each chunk that rows see (struct seen)
     // each row's maximum of the scores and sum of the unnormalised weights: (n_rows)
     float *row_max, *row_sum;
     float *y; // the results (n_rows, v_head_dim), or one matrix of this shape per chunk

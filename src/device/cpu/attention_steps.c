@@ -24,7 +24,7 @@ size_t ree_attend_unit_floats(const struct ree_attend *a, uint32_t n_rows, uint3
                               uint32_t n_y) {
     size_t rows = n_rows;
     return 2 * round_up(rows * a->p->head_dim) + rows * round_up(n_keys) +
-           2 * round_up(rows * count_chunks(n_keys)) + 2 * round_up(rows) +
+           3 * round_up(rows * count_chunks(n_keys)) + 2 * round_up(rows) +
            n_y * round_up(rows * a->p->v_head_dim);
 }
 
@@ -62,6 +62,7 @@ void ree_attend_begin(const struct ree_attend *a, struct ree_attend_unit *u, uin
     u->scores = take(&memory, rows * round_up(u->queries.n_keys));
     u->max = take(&memory, rows * u->n_chunks);
     u->sum = take(&memory, rows * u->n_chunks);
+    u->seen = (ree_any_u32 *)take(&memory, rows * u->n_chunks);
     u->row_max = take(&memory, rows);
     u->row_sum = take(&memory, rows);
     u->y = take(&memory, n_y * round_up(rows * p->v_head_dim));
@@ -105,12 +106,12 @@ static struct work cut_work(const struct ree_attend *a, const struct ree_attend_
 // A chunk's keys and scores. `pitch` is n rounded up to a multiple of 16; the scores beyond n are
 // -inf, later +0.
 struct chunk {
-    uint32_t key, n, pitch;
+    uint32_t number, key, n, pitch;
     float *t; // (n_rows, pitch)
 };
 
 static struct chunk find_chunk(const struct ree_attend_unit *u, uint32_t number) {
-    struct chunk c = {.key = u->queries.key + number * REE_CHUNK};
+    struct chunk c = {.number = number, .key = u->queries.key + number * REE_CHUNK};
     c.n = min_u32(u->queries.n_keys - number * REE_CHUNK, REE_CHUNK);
     c.pitch = (uint32_t)round_up(c.n);
     c.t = u->scores + (size_t)number * REE_CHUNK * u->n_rows;
@@ -172,6 +173,78 @@ static void visible(const struct ree_attend *a, const struct ree_attend_unit *u,
     *out_begin = begin < end ? (uint32_t)begin : (uint32_t)end;
 }
 
+// The keys [begin, end) of a chunk, counted from its first: a row sees none outside.
+struct seen {
+    uint32_t begin, end;
+};
+
+static struct seen seen_by(const struct ree_attend_unit *u, const struct chunk *c, uint32_t r) {
+    uint32_t both = u->seen[(size_t)c->number * u->n_rows + r];
+    return (struct seen){both & 0xFFFF, both >> 16};
+}
+
+// Returns the keys of all vectors that contain a key of s. The chunk has memory for them.
+static struct seen whole_vectors(struct seen s) {
+    return (struct seen){s.begin / REE_CPU_LANES * REE_CPU_LANES, (uint32_t)round_up(s.end)};
+}
+
+// Returns the number of keys, from the chunk's first, after which no row sees one.
+static uint32_t count_seen(const struct ree_attend_unit *u, const struct chunk *c) {
+    uint32_t n = 0;
+    for (uint32_t r = 0; r < u->n_rows; r++) {
+        uint32_t end = seen_by(u, c, r).end;
+        if (end > n) n = end;
+    }
+    return n;
+}
+
+// Addresses of the operands `bias` and `allowed` for row r and the chunk's first key. NULL if
+// absent.
+struct mask {
+    const float *bias;
+    const uint8_t *allowed;
+    int64_t bias_stride, allowed_stride;
+};
+
+static struct mask mask_of(const struct ree_attend *a, const struct ree_attend_unit *u,
+                           const struct chunk *c, uint32_t r) {
+    const struct ree_attention_params *p = a->p;
+    const int64_t at[4] = {u->batch, u->head + r / u->queries.count,
+                           u->queries.first + r % u->queries.count, c->key};
+    int64_t bias = 0, allowed = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        bias += at[i] * p->bias_strides[i];
+        allowed += at[i] * p->allowed_strides[i];
+    }
+    return (struct mask){.bias = a->bias ? a->bias + bias : NULL,
+                         .allowed = a->allowed ? a->allowed + allowed : NULL,
+                         .bias_stride = p->bias_strides[3],
+                         .allowed_stride = p->allowed_strides[3]};
+}
+
+static bool is_masked(const struct mask *m, uint32_t j) {
+    return (m->allowed && !m->allowed[j * m->allowed_stride]) ||
+           (m->bias && m->bias[j * m->bias_stride] == -INFINITY);
+}
+
+// Finds what each row sees: without the keys at both ends that positions or masks exclude.
+static void find_seen(const struct ree_attend *a, const struct ree_attend_unit *u,
+                      const struct chunk *c) {
+    for (uint32_t r = 0; r < u->n_rows; r++) {
+        struct seen s;
+        visible(a, u, c, u->queries.first + r % u->queries.count, &s.begin, &s.end);
+        if (a->bias || a->allowed) {
+            struct mask m = mask_of(a, u, c, r);
+            while (s.end > s.begin && is_masked(&m, s.end - 1))
+                s.end--;
+            while (s.begin < s.end && is_masked(&m, s.begin))
+                s.begin++;
+        }
+        if (s.begin == s.end) s = (struct seen){0, 0};
+        u->seen[(size_t)c->number * u->n_rows + r] = s.end << 16 | s.begin;
+    }
+}
+
 // Number of keys that are read in place and processed together, while the next ones are prefetched.
 // The lanes of a vector read the elements of several keys in parallel, a pattern that no processor
 // prefetches by itself.
@@ -230,59 +303,50 @@ static void fill(float *out, uint32_t begin, uint32_t end, float value) {
         out[i] = value;
 }
 
-// Applies the operands `bias` and `allowed` to row r of a chunk's scores t.
-static void mask_row(const struct ree_attend *a, const struct ree_attend_unit *u,
-                     const struct chunk *c, uint32_t r, float *t) {
+// Applies scale and softcap to the scores t of keys s.
+static void scale_row(const struct ree_attend *a, struct seen s, float *t, const struct work *w) {
     const struct ree_attention_params *p = a->p;
-    const int64_t at[4] = {u->batch, u->head + r / u->queries.count,
-                           u->queries.first + r % u->queries.count, c->key};
-    int64_t bias = 0, allowed = 0;
-    for (uint32_t i = 0; i < 4; i++) {
-        bias += at[i] * p->bias_strides[i];
-        allowed += at[i] * p->allowed_strides[i];
-    }
-    if (a->bias) {
-        const float *b = a->bias + bias;
-        int64_t stride = p->bias_strides[3];
-        for (uint32_t j = 0; j < c->n; j++)
-            t[j] = b[j * stride] == -INFINITY ? -INFINITY : t[j] + b[j * stride];
-    }
-    if (a->allowed) {
-        const uint8_t *b = a->allowed + allowed;
-        int64_t stride = p->allowed_strides[3];
-        for (uint32_t j = 0; j < c->n; j++)
-            t[j] = b[j * stride] ? t[j] : -INFINITY;
-    }
+    uint32_t n = s.end - s.begin;
+    t += s.begin;
+    if (p->scale != 1) ree_cpu_rows_op(a->expr, REE_MAP_mul_f32, 1, n, t, &p->scale, t, w->block);
+    if (p->softcap == 0) return;
+    ree_cpu_rows_op(a->expr, REE_MAP_div_f32, 1, n, t, &p->softcap, t, w->block);
+    a->expr->ops[REE_MAP_tanh_f32](n, t, NULL, NULL, t);
+    ree_cpu_rows_op(a->expr, REE_MAP_mul_f32, 1, n, t, &p->softcap, t, w->block);
+}
+
+// Applies the operands `bias` and `allowed` to the scores t that row r sees.
+static void mask_row(const struct ree_attend *a, const struct ree_attend_unit *u,
+                     const struct chunk *c, uint32_t r, struct seen s, float *t) {
+    const struct mask m = mask_of(a, u, c, r);
+    if (m.bias)
+        for (uint32_t j = s.begin; j < s.end; j++) {
+            float b = m.bias[j * m.bias_stride];
+            t[j] = b == -INFINITY ? -INFINITY : t[j] + b;
+        }
+    if (m.allowed)
+        for (uint32_t j = s.begin; j < s.end; j++)
+            t[j] = m.allowed[j * m.allowed_stride] ? t[j] : -INFINITY;
 }
 
 void ree_attend_scores(const struct ree_attend *a, const struct ree_attend_unit *u, uint32_t chunk,
                        float *work) {
-    const struct ree_attention_params *p = a->p;
     struct chunk c = find_chunk(u, chunk);
     struct work w = cut_work(a, u, work);
-    uint32_t n_queries = u->queries.count, n = u->n_rows * c.pitch, used = 0, begin, end;
-    for (uint32_t i = 0; i < n_queries; i++) {
-        visible(a, u, &c, u->queries.first + i, &begin, &end);
-        if (end > used && end > begin) used = end;
-    }
-    if (used > 0) { // keys that no query sees require no products
-        dot_keys(a, u, &c, used, &w);
-        if (p->scale != 1)
-            ree_cpu_rows_op(a->expr, REE_MAP_mul_f32, 1, n, c.t, &p->scale, c.t, w.block);
-        if (p->softcap != 0) {
-            ree_cpu_rows_op(a->expr, REE_MAP_div_f32, 1, n, c.t, &p->softcap, c.t, w.block);
-            a->expr->ops[REE_MAP_tanh_f32](n, c.t, NULL, NULL, c.t);
-            ree_cpu_rows_op(a->expr, REE_MAP_mul_f32, 1, n, c.t, &p->softcap, c.t, w.block);
-        }
-    }
+    find_seen(a, u, &c);
+    uint32_t used = count_seen(u, &c);
+    if (used > 0) dot_keys(a, u, &c, used, &w);
     for (uint32_t r = 0; r < u->n_rows; r++) {
-        float *t = c.t + (size_t)r * c.pitch;
-        visible(a, u, &c, u->queries.first + r % n_queries, &begin, &end);
-        if (used > 0 && (a->bias || a->allowed)) mask_row(a, u, &c, r, t);
-        fill(t, 0, begin, -INFINITY);
-        fill(t, end, c.pitch, -INFINITY);
-        uint32_t max = a->expr->max_f32(c.n, t);
-        u->max[(size_t)chunk * u->n_rows + r] = ree_float(max);
+        float *t = c.t + (size_t)r * c.pitch, max = -INFINITY;
+        struct seen s = seen_by(u, &c, r);
+        if (s.end > 0) {
+            scale_row(a, whole_vectors(s), t, &w);
+            if (a->bias || a->allowed) mask_row(a, u, &c, r, s, t);
+            max = ree_float(a->expr->max_f32(s.end - s.begin, t + s.begin));
+        }
+        fill(t, 0, s.begin, -INFINITY);
+        fill(t, s.end, c.pitch, -INFINITY);
+        u->max[(size_t)chunk * u->n_rows + r] = max;
     }
 }
 
@@ -337,22 +401,31 @@ static void add_pending(const struct ree_attend *a, struct pending *s, const flo
     s->out[s->count++] = out;
 }
 
+// Replaces row r of a chunk's scores t by exp(t - m). That is +0 for the keys that the query does
+// not see. (It would be NaN if m is -inf. Then z is 0 or NaN here, NaN there, and each weight is
+// NaN in both cases.)
+static void exp_row(const struct ree_attend *a, const struct ree_attend_unit *u,
+                    const struct chunk *c, uint32_t r, const struct work *w) {
+    float *t = c->t + (size_t)r * c->pitch, m = shift_of(a, u, r);
+    struct seen s = whole_vectors(seen_by(u, c, r));
+    uint32_t n = s.end - s.begin;
+    fill(t, 0, s.begin, 0);
+    fill(t, s.end, c->pitch, 0);
+    t += s.begin;
+    ree_cpu_rows_op(a->expr, REE_MAP_sub_f32, 1, n, t, &m, t, w->block);
+    a->expr->ops[REE_MAP_exp_f32](n, t, NULL, NULL, t);
+}
+
 void ree_attend_weights(const struct ree_attend *a, const struct ree_attend_unit *u, uint32_t chunk,
                         uint32_t n_chunks, float *work) {
     struct work w = cut_work(a, u, work);
     struct pending pending = {.count = 0};
     for (uint32_t i = chunk; i < chunk + n_chunks; i++) {
         struct chunk c = find_chunk(u, i);
-        for (uint32_t r = 0; r < u->n_rows; r += REE_CPU_LANES) {
-            uint32_t n = min_u32(u->n_rows - r, REE_CPU_LANES);
-            float max[REE_CPU_LANES], *t = c.t + (size_t)r * c.pitch;
-            for (uint32_t j = 0; j < n; j++)
-                max[j] = shift_of(a, u, r + j);
-            ree_cpu_rows_op(a->expr, REE_MAP_sub_f32, n, c.pitch, t, max, t, w.block);
-            a->expr->ops[REE_MAP_exp_f32]((size_t)n * c.pitch, t, NULL, NULL, t);
-            for (uint32_t j = 0; j < n; j++)
-                add_pending(a, &pending, t + (size_t)j * c.pitch, c.pitch,
-                            &u->sum[(size_t)i * u->n_rows + r + j]);
+        for (uint32_t r = 0; r < u->n_rows; r++) {
+            exp_row(a, u, &c, r, &w);
+            add_pending(a, &pending, c.t + (size_t)r * c.pitch, c.pitch,
+                        &u->sum[(size_t)i * u->n_rows + r]);
         }
     }
     sum_pending(a, &pending);
@@ -401,6 +474,23 @@ static void stream_values(const struct ree_attend *a, const struct ree_attend_un
     }
 }
 
+static bool are_finite(const float *x, size_t n) {
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t magnitude = ree_bits(x[i]) & ~REE_SIGN;
+        most = magnitude > most ? magnitude : most;
+    }
+    return most < REE_INF;
+}
+
+// Returns the number of keys, from the chunk's first, after which all weights are +0: terms with
+// finite values that follow change no sum.
+static uint32_t count_weights(const struct ree_attend_unit *u, const struct chunk *c) {
+    for (uint32_t r = 0; r < u->n_rows; r++)
+        if (!(u->row_sum[r] > 0)) return c->n; // 0 divided by it is NaN
+    return count_seen(u, c);
+}
+
 static void tile_values(const struct ree_attend *a, const struct ree_attend_unit *u,
                         const struct chunk *c, const struct work *w, uint32_t flags, float *y) {
     const struct ree_attention_params *p = a->p;
@@ -409,6 +499,7 @@ static void tile_values(const struct ree_attend *a, const struct ree_attend_unit
     struct ree_cpu_operand f = {.dtype = (enum ree_dtype)p->v_dtype,
                                 .stride_vector = p->v_strides[3],
                                 .stride_k = p->v_strides[2]};
+    const uint32_t n_weights = count_weights(u, c);
     pack_rows(a, c->t, c->pitch, u->n_rows, c->n, height, w->rows);
     for (uint32_t j = 0; j < v_head_dim; j += tiles->cols) {
         uint32_t width = min_u32(v_head_dim - j, tiles->cols);
@@ -419,10 +510,12 @@ static void tile_values(const struct ree_attend *a, const struct ree_attend_unit
             ree_cpu_operand_pack(tiles, &f, run, j, width, 0, run,
                                  w->panel + (size_t)key * tiles->cols, tiles->cols);
         }
+        const float *rest = w->panel + (size_t)n_weights * tiles->cols;
+        uint32_t n = are_finite(rest, (size_t)(c->n - n_weights) * tiles->cols) ? n_weights : c->n;
         for (uint32_t i = 0; i < u->n_rows; i += height)
             tiles->tile[min_u32(u->n_rows - i, height) - 1][vecs - 1](
-                c->n, w->rows + (size_t)i * c->n, w->panel, y + (size_t)i * v_head_dim + j,
-                v_head_dim, width, flags);
+                n, w->rows + (size_t)i * c->n, w->panel, y + (size_t)i * v_head_dim + j, v_head_dim,
+                width, flags);
     }
 }
 
