@@ -268,14 +268,15 @@ static const char *prove(struct ree_prover *p) {
     return why;
 }
 
-bool ree_causality_prove(const struct ree_causality_question *question, char *out_reason,
-                         size_t size) {
+enum ree_status ree_causality_prove(const struct ree_causality_question *question, char *out,
+                                    size_t size, struct ree_error *err) {
     struct ree_prover p = {.question = question};
     ree_arena_init(&p.arena);
     const char *why = prove(&p);
-    snprintf(out_reason, size, "%s", why ? why : "");
+    snprintf(out, size, "%s", why ? why : "");
     for (size_t i = 0; question->on_fact && p.facts && i < question->graph->n_values; i++)
         if (p.facts[i]) question->on_fact(question->user, question->graph->values[i], p.facts[i]);
+    bool has_memory = !p.arena.is_exhausted;
     ree_arena_finish(&p.arena);
-    return !why;
+    return has_memory ? REE_OK : ree_no_memory(err);
 }

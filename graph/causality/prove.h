@@ -27,9 +27,9 @@
 
 #include "graph/causality/question.h"
 
-// Returns whether the model is proved to be causal. Writes the reason why not ("node 'x' (Op):
-// ...") to out_reason, which has `size` bytes; "" if it is proved.
-bool ree_causality_prove(const struct ree_causality_question *question, char *out_reason,
-                         size_t size);
+// Tries to prove that the model is causal. *out is "" if it is proved, otherwise the reason why not
+// ("node 'x' (Op): ..."), of at most `size` bytes. Fails only without memory.
+enum ree_status ree_causality_prove(const struct ree_causality_question *question, char *out,
+                                    size_t size, struct ree_error *err);
 
 #endif

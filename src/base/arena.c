@@ -32,7 +32,7 @@ struct ree_arena_block {
 };
 
 void ree_arena_init(struct ree_arena *arena) {
-    arena->blocks = NULL;
+    *arena = (struct ree_arena){0};
 }
 
 void ree_arena_finish(struct ree_arena *arena) {
@@ -44,7 +44,12 @@ void ree_arena_finish(struct ree_arena *arena) {
         ree_free(block);
         block = next;
     }
-    arena->blocks = NULL;
+    *arena = (struct ree_arena){0};
+}
+
+static void *exhausted(struct ree_arena *arena) {
+    arena->is_exhausted = true;
+    return NULL;
 }
 
 void *ree_arena_alloc(struct ree_arena *arena, size_t size) {
@@ -60,14 +65,14 @@ void *ree_arena_alloc(struct ree_arena *arena, size_t size) {
         }
     }
     size_t want = size > BLOCK_SIZE ? size : BLOCK_SIZE;
-    if (want > SIZE_MAX - 63) return NULL;
+    if (want > SIZE_MAX - 63) return exhausted(arena);
     want = (want + 63) & ~(size_t)63;
     struct ree_arena_block *fresh = ree_alloc(sizeof *fresh);
-    if (!fresh) return NULL;
+    if (!fresh) return exhausted(arena);
     fresh->data = ree_alloc_aligned(64, want);
     if (!fresh->data) {
         ree_free(fresh);
-        return NULL;
+        return exhausted(arena);
     }
     memset(fresh->data, 0, want);
     fresh->size = want;
@@ -87,7 +92,7 @@ void *ree_arena_alloc(struct ree_arena *arena, size_t size) {
 
 void *ree_arena_alloc_array(struct ree_arena *arena, size_t n, size_t size) {
     size_t total;
-    if (__builtin_mul_overflow(n, size, &total)) return NULL;
+    if (__builtin_mul_overflow(n, size, &total)) return exhausted(arena);
     return ree_arena_alloc(arena, total);
 }
 

@@ -145,7 +145,7 @@ static enum ree_status hold_to_receipts(struct holding *h, struct terms *t, stru
         const struct ree_disputant *party = &h->parties[k];
         char lie[REE_CHUNK_LIE] = "";
         if (strcmp(party->receipt->graph_sha256, t->model.header.graph_sha256) == 0)
-            ree_stated_chunk_lie(party->receipt, &t->model, lie);
+            REE_TRY(ree_stated_chunk_lie(party->receipt, &t->model, lie, err));
         if (lie[0]) return end_with_lie(h, k, lie, err);
         struct ree_stated_tokens tokens = tokens_of(party);
         enum ree_status status = ree_stated_run_make(party->receipt, &t->rules, &tokens,

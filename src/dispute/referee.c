@@ -73,14 +73,16 @@ static enum ree_status bind(const struct ree_claim *c, const struct ree_referee_
     return REE_OK;
 }
 
-static void judge_chunks(const struct ree_referee_options *options, const struct ree_opened *model,
-                         struct ree_ruling *out) {
+static enum ree_status judge_chunks(const struct ree_referee_options *options,
+                                    const struct ree_opened *model, struct ree_ruling *out,
+                                    struct ree_error *err) {
     for (unsigned k = 0; k < 2; k++) {
         char lie[REE_CHUNK_LIE];
         if (!options->receipts[k]) continue;
-        ree_stated_chunk_lie(options->receipts[k], model, lie);
+        REE_TRY(ree_stated_chunk_lie(options->receipts[k], model, lie, err));
         if (lie[0]) ree_ruling_wrong(out, k, "%s", lie);
     }
+    return REE_OK;
 }
 
 static enum ree_status derive_stated_runs(const struct ree_referee_options *options,
@@ -189,7 +191,7 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
     REE_TRY(check_numerics(c, err));
     REE_TRY(bind(c, options, out, err));
     REE_TRY(check_model(c, model, err));
-    judge_chunks(options, model, out);
+    REE_TRY(judge_chunks(options, model, out, err));
     for (unsigned k = 0; k < 2 && options->training; k++) {
         char lie[REE_TRAINING_LIE];
         REE_TRY(ree_training_terms_lie(options->training, k, model, NULL, lie, err));

@@ -201,17 +201,20 @@ static enum ree_status other_runs(const char *what, struct ree_error *err) {
                     what);
 }
 
-void ree_stated_chunk_lie(const struct ree_receipt *r, const struct ree_opened *m,
-                          char out[REE_CHUNK_LIE]) {
-    char why[200];
+enum ree_status ree_stated_chunk_lie(const struct ree_receipt *r, const struct ree_opened *m,
+                                     char out[REE_CHUNK_LIE], struct ree_error *err) {
+    struct ree_causality causality;
     out[0] = 0;
     if (r->kind != REE_RECEIPT_TEXT || r->version == 1 || !r->has_trace || !m->is_text ||
-        ree_model_may_chunk(m->model, &m->roles, false, r->trace_chunk, why, sizeof why))
-        return;
+        !ree_chunk_needs_causality(&m->roles, r->trace_chunk))
+        return REE_OK;
+    REE_TRY(ree_causality_of_model(m->model, &m->roles, false, &causality, err));
+    if (causality.is_proved) return REE_OK;
     snprintf(out, REE_CHUNK_LIE,
              "its prompt ran in chunks of %u tokens, but the model is not proved to be causal, so "
              "they must have %u",
              r->trace_chunk, REE_UNPROVED_CHUNK);
+    return REE_OK;
 }
 
 enum ree_status ree_stated_run_compare_inputs(const struct ree_stated_run *a,

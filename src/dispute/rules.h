@@ -99,10 +99,11 @@ enum ree_status ree_stated_run_make(const struct ree_receipt *receipt,
                                     struct ree_stated_run *out, struct ree_error *err);
 #define REE_CHUNK_LIE 160
 // Writes why the receipt of a text states a chunk of the prompt that the model must not have
-// (ree_model_may_chunk); "" if it may have it. ree-receipt/1 allowed any chunk. Needs the model's
-// graph.
-void ree_stated_chunk_lie(const struct ree_receipt *receipt, const struct ree_opened *model,
-                          char out[REE_CHUNK_LIE]);
+// (ree_chunk_needs_causality); "" if it may have it. ree-receipt/1 allowed any chunk. Needs the
+// model's graph.
+enum ree_status ree_stated_chunk_lie(const struct ree_receipt *receipt,
+                                     const struct ree_opened *model, char out[REE_CHUNK_LIE],
+                                     struct ree_error *err);
 // Returns whether the run may have this number of steps.
 bool ree_stated_run_has_steps(const struct ree_stated_run *stated_run, uint64_t n_steps);
 // Checks that two receipts are of the same run, apart from its result: model, numerics, operation

@@ -1,6 +1,5 @@
 #include "generate/causality.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -45,20 +44,16 @@ void ree_model_causality_question(const struct ree_model *model, const struct re
                                            .has_slack = mixes_lengths};
 }
 
-bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *roles,
-                         bool mixes_lengths, char *out_reason, size_t size) {
+enum ree_status ree_causality_of_model(const struct ree_model *model, const struct ree_roles *roles,
+                                       bool mixes_lengths, struct ree_causality *out,
+                                       struct ree_error *err) {
     struct ree_causality_input *inputs = ree_alloc_zeroed(roles->n_inputs + 1, sizeof *inputs);
     struct ree_causality_question question;
-    snprintf(out_reason, size, "out of memory");
-    if (!inputs) return false;
+    *out = (struct ree_causality){0};
+    if (!inputs) return ree_no_memory(err);
     ree_model_causality_question(model, roles, mixes_lengths, inputs, &question);
-    bool proved = ree_causality_prove(&question, out_reason, size);
+    enum ree_status status = ree_causality_prove(&question, out->why_not, sizeof out->why_not, err);
+    out->is_proved = status == REE_OK && !out->why_not[0];
     ree_free(inputs);
-    return proved;
-}
-
-bool ree_model_may_chunk(const struct ree_model *model, const struct ree_roles *roles,
-                         bool mixes_lengths, uint32_t chunk, char *out_reason, size_t size) {
-    return !roles->n_kv_caches || chunk == REE_UNPROVED_CHUNK ||
-           ree_model_is_causal(model, roles, mixes_lengths, out_reason, size);
+    return status;
 }

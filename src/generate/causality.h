@@ -6,19 +6,26 @@
 
 #include "generate/roles.h"
 
-// Tries to prove that a model is causal, with the inputs that the steps of generation provide. If
-// it is not proved, returns false and the reason in out_reason (`size` bytes). Takes about as long
-// as reading the graph. mixes_lengths: as in ree_generator_info.
-bool ree_model_is_causal(const struct ree_model *model, const struct ree_roles *roles,
-                         bool mixes_lengths, char *out_reason, size_t size);
+struct ree_causality {
+    bool is_proved;
+    char why_not[256]; // "" if it is proved
+};
+
+// Tries to prove that a model is causal, with the inputs that the steps of generation provide.
+// Takes about as long as reading the graph. mixes_lengths: as in ree_generator_info. Fails only
+// without memory.
+enum ree_status ree_causality_of_model(const struct ree_model *model, const struct ree_roles *roles,
+                                       bool mixes_lengths, struct ree_causality *out,
+                                       struct ree_error *err);
 
 // The size of the runs of a prompt, in tokens, with a model that has a cache and is not proved to
 // be causal. What it generates may depend on that size, so it is the same in all runs.
 #define REE_UNPROVED_CHUNK 512u
-// Returns whether runs of `chunk` tokens instead of REE_UNPROVED_CHUNK give the same results. Where
-// it returns false, out_reason is as above.
-bool ree_model_may_chunk(const struct ree_model *model, const struct ree_roles *roles,
-                         bool mixes_lengths, uint32_t chunk, char *out_reason, size_t size);
+// Returns whether the model must be proved to be causal if runs of `chunk` tokens are to give the
+// same results as runs of REE_UNPROVED_CHUNK.
+static inline bool ree_chunk_needs_causality(const struct ree_roles *roles, uint32_t chunk) {
+    return roles->n_kv_caches > 0 && chunk != REE_UNPROVED_CHUNK;
+}
 
 // Builds the question whether a model is causal (graph/causality/prove.h) in *out. `inputs` must
 // have roles->n_inputs elements; the call fills them, and the question refers to them.

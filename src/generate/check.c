@@ -142,10 +142,10 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
     size_t n = check->n - 1; // the last token's logits are not needed
     if (n == 0 || (check->n == check->n_prompt && !check->hash_logits)) return REE_OK;
     bool has_steps = check->n > check->n_prompt + 1; // a run over the prompt is not enough
-    char why[sizeof out->why_stepwise - 32];
-    bool one_pass = ree_generator_is_causal(g, why, sizeof why);
+    const bool one_pass = g->causality.is_proved;
     if (!one_pass && has_steps)
-        snprintf(out->why_stepwise, sizeof out->why_stepwise, "causality is not proved: %s", why);
+        snprintf(out->why_stepwise, sizeof out->why_stepwise, "causality is not proved: %s",
+                 g->causality.why_not);
     enum ree_status status = run_all(&c, n, one_pass, err);
     // The proof of causality does not hold from the first NaN on: the NaN may come from a later
     // token, of the prompt too. Logits of a prompt are hashed as its chunks give them.

@@ -16,17 +16,20 @@
 // do not change the results. The metadata of ree's own exports states this. But no hash covers
 // metadata, so the graph must also prove it; otherwise the output bits would depend on a file's
 // claim.
-static bool can_mix_lengths(const struct ree_generator *g) {
+static bool may_mix_lengths(const struct ree_generator *g) {
     const char *format = ree_model_metadata(g->model, "ree.format");
-    char reason[256];
     return !g->options.exact_lengths && g->roles.n_kv_caches > 0 && format &&
            strcmp(format, "ree-causal-lm/1") == 0 && g->roles.positions != REE_NO_INPUT &&
-           !g->roles.fixed_batch &&
-           ree_model_is_causal(g->model, &g->roles, true, reason, sizeof reason);
+           !g->roles.fixed_batch;
 }
 
-bool ree_generator_is_causal(const struct ree_generator *g, char *out_reason, size_t size) {
-    return ree_model_is_causal(g->model, &g->roles, g->info.mixes_lengths, out_reason, size);
+static enum ree_status prove_causality(struct ree_generator *g, struct ree_error *err) {
+    bool *mixes = &g->info.mixes_lengths;
+    *mixes = may_mix_lengths(g);
+    REE_TRY(ree_causality_of_model(g->model, &g->roles, *mixes, &g->causality, err));
+    if (!*mixes || g->causality.is_proved) return REE_OK;
+    *mixes = false;
+    return ree_causality_of_model(g->model, &g->roles, false, &g->causality, err);
 }
 
 static void describe(struct ree_generator *g, bool one_row) {
@@ -41,7 +44,6 @@ static void describe(struct ree_generator *g, bool one_row) {
     info->n_eos = g->source.n_eos;
     info->eos = g->source.eos;
     info->has_cache = g->roles.n_kv_caches > 0;
-    info->mixes_lengths = can_mix_lengths(g);
     info->computes_one_row = one_row;
 }
 
@@ -62,9 +64,8 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
         return status;
     }
     describe(g, one_row);
-    char reason[256];
-    if (!ree_model_may_chunk(g->model, &g->roles, g->info.mixes_lengths, g->options.prefill_chunk,
-                             reason, sizeof reason))
+    REE_TRY(prove_causality(g, err));
+    if (!g->causality.is_proved && ree_chunk_needs_causality(&g->roles, g->options.prefill_chunk))
         g->options.prefill_chunk = REE_UNPROVED_CHUNK;
     return REE_OK;
 }

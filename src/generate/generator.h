@@ -9,6 +9,7 @@
 #ifndef REE_GENERATE_GENERATOR_H
 #define REE_GENERATE_GENERATOR_H
 
+#include "generate/causality.h"
 #include "generate/roles.h"
 #include "ree.h"
 #include "ree/ranks.h"
@@ -30,6 +31,7 @@ struct ree_generator {
     struct ree_model_source source;
     struct ree_roles roles;
     struct ree_generator_info info;
+    struct ree_causality causality;  // of runs as info.mixes_lengths says
     const struct ree_remote *remote; // callbacks for stages in other processes; NULL: none
     char *device_names;              // names of all devices, separated by ", "
     enum ree_operation_set operation_set;
@@ -43,10 +45,6 @@ size_t ree_token_limit(const struct ree_generator *g, size_t n_prompt, size_t ma
 // them and reads all weights.
 enum ree_status ree_generator_hashes(struct ree_generator *g, const struct ree_progress *progress,
                                      const struct ree_model_hashes **out, struct ree_error *err);
-
-// Returns whether the generator's model is proved to be causal (generate/causality.h). If not,
-// out_reason (`size` bytes) receives the reason.
-bool ree_generator_is_causal(const struct ree_generator *g, char *out_reason, size_t size);
 
 struct ree_step {
     size_t batch;

@@ -36,15 +36,14 @@ enum ree_status ree_group_begin(struct ree_group *group, struct ree_error *err) 
         if (g->options.all_logits) s->logits = ree_hasher_try_create("ree-logits/1");
         if (g->options.all_logits && !s->logits) return ree_no_memory(err);
     }
-    char why[256];
-    group->runs_answers_singly = goes_on && !ree_generator_is_causal(g, why, sizeof why);
+    group->runs_answers_singly = goes_on && !g->causality.is_proved;
     // Without a cache each step runs over all tokens so far. A resumed run does not repeat these
     // steps, whose logits the hash has.
     if (group->runs_answers_singly && !g->info.has_cache && g->options.all_logits)
         return ree_fail(err, REE_UNSUPPORTED,
                         "a run with a hash of its logits cannot be resumed with this model, which "
                         "has no kv cache and is not proved to be causal: %s",
-                        why);
+                        g->causality.why_not);
     group->runs_answers_singly = group->runs_answers_singly && g->info.has_cache;
     group->chunk = g->info.has_cache ? g->options.prefill_chunk : group->longest;
     if (group->chunk > group->longest) group->chunk = group->longest;

@@ -1,6 +1,7 @@
 // The public function of ree/perplexity.h: checks, and how a text is divided into windows.
 #include "generate/perplexity.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/float_env.h"
@@ -116,13 +117,6 @@ static enum ree_status check_text(const struct ree_measurement *m, struct ree_er
     return other ? ree_measurement_check_ids(m, other, others, err) : REE_OK;
 }
 
-// Writes why the model is not proved to be causal; "" if it is.
-static enum ree_status ask_causality(const struct ree_generator *g, char *out, size_t size,
-                                     struct ree_error *err) {
-    ree_generator_is_causal(g, out, size);
-    return strcmp(out, "out of memory") == 0 ? ree_no_memory(err) : REE_OK;
-}
-
 enum ree_status ree_perplexity_measure(struct ree_generator *generator, const int32_t *ids,
                                        size_t n, const struct ree_perplexity_options *options,
                                        struct ree_perplexity *out, struct ree_error *err) {
@@ -138,10 +132,11 @@ enum ree_status ree_perplexity_measure(struct ree_generator *generator, const in
     REE_TRY(check_generators(&m, err));
     REE_TRY(check_options(&m, err));
     REE_TRY(check_text(&m, err));
-    REE_TRY(ask_causality(generator, results.why_not_causal, sizeof results.why_not_causal, err));
+    snprintf(results.why_not_causal, sizeof results.why_not_causal, "%s",
+             generator->causality.why_not);
     if (m.generators[1])
-        REE_TRY(ask_causality(m.generators[1], results.against_why_not_causal,
-                              sizeof results.against_why_not_causal, err));
+        snprintf(results.against_why_not_causal, sizeof results.against_why_not_causal, "%s",
+                 m.generators[1]->causality.why_not);
     enum ree_status status = ree_measurement_run(&m, err);
     if (status == REE_OK) status = ree_measurement_summarise(&m, &results, err);
     ree_free(m.scores);

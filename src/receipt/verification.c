@@ -188,9 +188,7 @@ static enum ree_status load_text(struct ree_verify_job *job, const char *path,
     if (run.all_logits) run.prefill_chunk = 0;
     REE_TRY(ree_generator_create(path, job->devices[0], &run, &job->generator, err));
     // In ree-receipt/1 a model that is not proved to be causal ran with any chunk.
-    char reason[256];
-    if (o->trace || (r->trace_chunk && r->version == 1 &&
-                     !ree_generator_is_causal(job->generator, reason, sizeof reason)))
+    if (o->trace || (r->trace_chunk && r->version == 1 && !job->generator->causality.is_proved))
         job->generator->options.prefill_chunk = r->trace_chunk;
     const char *tokenizer =
         o->tokenizer ? o->tokenizer : ree_generator_info(job->generator)->folder;

@@ -20,8 +20,8 @@ enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_ver
 void ree_verify_context(struct ree_verification *v, const struct ree_verify_text *what, size_t n);
 
 // Adds a check if the receipt's trace has a chunk of the prompt that the model must not have
-// (ree_model_may_chunk): "differs", or "not checked" for ree-receipt/1, which allowed any chunk,
-// and for a model that was loaded without folding.
+// (ree_chunk_needs_causality): "differs", or "not checked" for ree-receipt/1, which allowed any
+// chunk, and for a model that was loaded without folding.
 void ree_verify_chunk(struct ree_verification *v, const struct ree_verify_text *what,
                       size_t n_prompt);
 

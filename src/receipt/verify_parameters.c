@@ -116,10 +116,8 @@ void ree_verify_chunk(struct ree_verification *v, const struct ree_verify_text *
     const struct ree_receipt *r = what->receipt;
     const bool is_old = r->version == 1;
     const bool matters = n_prompt > r->trace_chunk || n_prompt > REE_UNPROVED_CHUNK;
-    char reason[200];
-    if (!r->has_trace || (is_old && !matters) ||
-        ree_model_may_chunk(g->model, &g->roles, g->info.mixes_lengths, r->trace_chunk, reason,
-                            sizeof reason))
+    if (!r->has_trace || (is_old && !matters) || g->causality.is_proved ||
+        !ree_chunk_needs_causality(&g->roles, r->trace_chunk))
         return;
     // What is proved depends on folding.
     const bool is_sure = !is_old && !g->model->no_fold;
@@ -129,5 +127,5 @@ void ree_verify_chunk(struct ree_verification *v, const struct ree_verify_text *
         "tokens: %s",
         r->trace_chunk,
         is_old ? ", which ree-receipt/1 leaves to the prover; the answer may depend on it" : "",
-        REE_UNPROVED_CHUNK, reason);
+        REE_UNPROVED_CHUNK, g->causality.why_not);
 }

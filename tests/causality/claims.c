@@ -27,7 +27,7 @@ bool claims_ask(struct claims *c, struct ree_causality_question *question, char 
         c->facts[i].why_not = "nothing is derived";
     question->on_fact = c->facts ? keep_fact : NULL;
     question->user = c;
-    return ree_causality_prove(question, out_reason, size);
+    return ree_causality_prove(question, out_reason, size, NULL) == REE_OK && !out_reason[0];
 }
 
 // Values of a run
