@@ -288,6 +288,9 @@ if [ $quick = no ]; then
     compiler_packages="$clang_packages python3-venv"
     [ -z "$(candidate_version "clang-tidy${clang#clang}")" ] ||
         compiler_packages="$compiler_packages clang-tidy${clang#clang}"
+    # for the kernels of 64-bit ARM
+    [ "$(dpkg --print-architecture)" != amd64 ] || [ -z "$(candidate_version gcc-aarch64-linux-gnu)" ] ||
+        compiler_packages="$compiler_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user"
 else
     case $compiler in
     clang) compiler_packages=$clang_packages ;;
