@@ -207,6 +207,28 @@ static void test_spoilt(void) {
     unlink(path);
 }
 
+// A trace that is consistent in itself, but has a value for an output that its node omits.
+static void test_value_of_omitted(void) {
+    char path[128];
+    struct ree_error err;
+    struct sample s;
+    struct ree_trace_writer *w;
+    struct ree_trace *t;
+    ree_digest root, step[N_DIGESTS];
+    path_of(path, "omitted.trace");
+    sample_init(&s);
+    REQUIRE(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_OK);
+    REQUIRE(ree_trace_writer_create(path, 0666, &s.header, &w, &err) == REE_OK);
+    sample_step(step, 0);
+    memset(step[4], 9, sizeof step[4]);
+    REQUIRE(ree_trace_writer_step(w, (const ree_digest *)step, &err) == REE_OK);
+    REQUIRE(ree_trace_writer_finish(w, root, &err) == REE_OK);
+    CHECK(ree_trace_load(path, &t, &err) == REE_INVALID);
+    CHECK_MSG(strstr(err.message, "output 1 of node 1"), "%s", err.message);
+    ree_arena_finish(&s.arena);
+    unlink(path);
+}
+
 // A node with many inputs (two bytes each) and many steps: a small file that would take hours to
 // hash. It is refused.
 static void test_much_work(void) {
@@ -424,6 +446,7 @@ int main(int argc, char **argv) {
     REQUIRE(mkdtemp(folder));
     test_round();
     test_spoilt();
+    test_value_of_omitted();
     test_much_work();
     test_header_text();
     test_complete();
