@@ -51,6 +51,8 @@ bool case_matmul_int8(struct rng *rng, struct test_case *out);
 // With expressions of case_expr_looked_up, and enough elements.
 bool case_map_looked_up(struct rng *rng, struct test_case *out);
 bool case_matmul_looked_up(struct rng *rng, struct test_case *out);
+// Blockwise weights with so many rows that the CPU multiplies by tiles, for which it converts them.
+bool case_matmul_blocks(struct rng *rng, struct test_case *out);
 
 void test_case_finish(struct test_case *c); // frees the contents
 

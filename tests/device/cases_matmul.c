@@ -128,6 +128,17 @@ bool case_matmul(struct rng *rng, struct test_case *c) {
     return true;
 }
 
+bool case_matmul_blocks(struct rng *rng, struct test_case *c) {
+    case_begin(c, REE_REPOP_MATMUL);
+    struct ree_matmul_params *p = &c->dispatch.params.matmul;
+    *p = dense_products(9 + rng_below(rng, 16), 20 + rng_below(rng, 150), 1 + rng_below(rng, 700));
+    p->b_stride_k = p->b_stride_n = 0;
+    case_input(c, rng, REE_F32, (uint64_t)p->m * p->k);
+    append_blocks(rng, c, p);
+    case_output(c, rng, REE_F32, (uint64_t)p->m * p->n);
+    return true;
+}
+
 bool case_matmul_looked_up(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_MATMUL);
     struct ree_matmul_params *p = &c->dispatch.params.matmul;

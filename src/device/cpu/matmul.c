@@ -230,7 +230,7 @@ static void make_gemm(const void *user, uint32_t i, struct ree_gemm *gemm) {
         .a_shift = batch->a.flip ? ree_integer_shift(plan->a_dtype == REE_I8) : 0,
         .pairs = batch->pairs,
         .as_floats = batch->as_floats,
-        .packed_b = batch->ctx->packed[1],
+        .packed_b = plan->blocks ? NULL : batch->ctx->packed[1],
         .first = i * plan->m * plan->n,
         .output = batch->output,
     };
@@ -302,8 +302,8 @@ static struct ree_cpu_operand factor_b(const struct ree_matmul_params *p, const 
     return ree_cpu_operand_at(&f, p->b_offset);
 }
 
-// Returns whether B, with its scales and zero points if any, was packed in advance. ree_panels_suit
-// says whether the packed form is panels for few rows.
+// Returns whether B, with its scales and zero points if any, was packed in advance. ree_panels_keep
+// says whether the packed form is panels.
 static bool is_b_packed(const struct ree_cpu_context *ctx, const struct ree_matmul_params *p) {
     for (uint32_t i = 1; i < ree_matmul_n_operands(p); i++)
         if (!ctx->packed[i]) return false;
@@ -355,7 +355,8 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
         b = swap;
     }
     const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
-    if (is_b_packed(ctx, p) && ree_panels_suit(tiles, &plan)) {
+    bool has_panels = is_b_packed(ctx, p) && ree_panels_keep(tiles, &plan);
+    if (has_panels && ree_panels_suit(tiles, &plan)) {
         struct ree_panels panels = {
             .tiles = tiles,
             .plan = &plan,
@@ -375,15 +376,25 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
         stream_run(ctx, &stream);
         return REE_OK;
     }
+    const struct ree_packed_blocks packed = {
+        .weights = ctx->packed[1],
+        .scales = ctx->packed[2],
+        .zeros = ctx->packed[3],
+        .bits = p->b_bits,
+        .block = p->b_block,
+        .k = p->k,
+    };
+    if (has_panels && plan.blocks) b.packed = &packed;
     struct batch batch = {.ctx = ctx, .plan = &plan, .output = &output, .a = a, .b = b};
     if (plan.integer) choose_integer(ctx, &batch);
     choose_pairs(&batch);
     return tiles_run(ctx, &batch, err);
 }
 
-// Packed weights. For few rows: panels of narrow weights. Otherwise: panels of floats, of pairs of
-// bfloat16, or of bytes for integer products. Packed weights of other types would become larger, so
-// these are widened when they are read.
+// Packed weights. For few rows: panels of narrow weights. Blockwise weights: the same panels for any
+// number of rows. Otherwise: panels of floats, of pairs of bfloat16, or of bytes for integer
+// products. Packed weights of other types would become larger, so these are widened when they are
+// read.
 
 #define PACK_MOST_ROWS 64
 #define PACK_MOST_WEIGHTS (1u << 20)
@@ -416,7 +427,7 @@ size_t ree_cpu_matmul_pack_size(const struct ree_cpu_context *ctx,
     *key =
         (struct ree_cpu_pack_key){{REE_REPOP_MATMUL, plan.n, plan.k, (uint32_t)p->b_offset,
                                    (uint32_t)p->b_stride_k, (uint32_t)p->b_stride_n, p->b_dtype}};
-    if (p->a_block || ree_panels_suit(tiles, &plan)) {
+    if (p->a_block || ree_panels_keep(tiles, &plan)) {
         const uint32_t panels[] = {p->a_block ? 3 : 1, tiles->lanes, operand, p->b_block,
                                    p->b_bits};
         memcpy(key->words + 7, panels, sizeof panels);
@@ -437,7 +448,7 @@ void ree_cpu_matmul_pack(const struct ree_cpu_context *ctx, const struct ree_mat
                          uint32_t operand, const void *src, void *out) {
     struct ree_matmul_plan plan = make_plan(p);
     const struct ree_tiles *tiles = ree_tiles_for(ctx->isa);
-    if (p->a_block || ree_panels_suit(tiles, &plan)) {
+    if (p->a_block || ree_panels_keep(tiles, &plan)) {
         ree_panels_pack(ctx, tiles, p, operand, src, out);
         return;
     }

@@ -55,6 +55,10 @@ struct ree_panels {
     const uint8_t *zeros;     // packed zero points; NULL: 2^(bits - 1)
     uint32_t bits, block;
 };
+// Returns whether constant weights are packed as panels: narrow weights for few rows, and blockwise
+// weights for any number of rows, so that a language model's prompt and steps read the same copy.
+bool ree_panels_keep(const struct ree_tiles *tiles, const struct ree_matmul_plan *plan);
+// Returns whether ree_panels_run computes the product: as ree_panels_keep, for few rows.
 bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan *plan);
 
 // Packing of operand 1, 2 or 3 (B, its scales, its zero points) as panels of REE_PANEL_VECS *

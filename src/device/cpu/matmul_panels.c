@@ -29,8 +29,9 @@ static uint32_t panel_cols(const struct ree_tiles *tiles) {
     return REE_PANEL_VECS * tiles->lanes;
 }
 
-bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan *plan) {
-    if (plan->swapped || plan->integer || plan->m > REE_STREAM_MAX_ROWS) return false;
+bool ree_panels_keep(const struct ree_tiles *tiles, const struct ree_matmul_plan *plan) {
+    if (plan->swapped || plan->integer) return false;
+    if (!plan->blocks && plan->m > REE_STREAM_MAX_ROWS) return false;
     if (!plan->blocks && plan->b_dtype == REE_F32) return false;
     // Weights whose columns are contiguous are streamed unpacked, as fast as memory delivers them.
     // This avoids a second copy of a language model's weights.
@@ -41,6 +42,10 @@ bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan
     for (uint32_t i = 0; i < plan->batch_rank; i++)
         if (plan->batch_dims[i] != 1 && plan->b_batch_strides[i] != 0) return false;
     return true;
+}
+
+bool ree_panels_suit(const struct ree_tiles *tiles, const struct ree_matmul_plan *plan) {
+    return plan->m <= REE_STREAM_MAX_ROWS && ree_panels_keep(tiles, plan);
 }
 
 // Packing

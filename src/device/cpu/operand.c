@@ -65,6 +65,33 @@ static void pack_widened(const struct ree_tiles *tiles, const struct ree_cpu_ope
     }
 }
 
+// Vectors of columns beyond n_vectors become zeros; columns of the last one that do not exist have
+// scales of zero.
+static void pack_panels(const struct ree_tiles *tiles, const struct ree_packed_blocks *b,
+                        uint32_t vector, uint32_t n_vectors, uint32_t l, uint32_t n, float *dst,
+                        uint32_t pitch) {
+    const uint32_t cols = REE_PANEL_VECS * tiles->lanes, per_word = 32 / b->bits;
+    const size_t n_words = (b->k + per_word - 1) / per_word;
+    const size_t n_blocks = (b->k + b->block - 1) / b->block;
+    for (uint32_t i = 0; i < pitch; i += tiles->lanes) {
+        if (i >= n_vectors) {
+            for (uint32_t t = 0; t < n; t++)
+                memset(dst + (size_t)t * pitch + i, 0, tiles->lanes * sizeof *dst);
+            continue;
+        }
+        uint32_t panel = (vector + i) / cols;
+        size_t block = panel * n_blocks + l / b->block;
+        const struct ree_tile_panel from = {
+            .weights = b->weights + (panel * n_words + l / per_word) * cols,
+            .scales = b->scales + block * cols,
+            .zeros = b->zeros ? b->zeros + block * cols : NULL,
+            .bits = b->bits,
+            .block = b->block,
+        };
+        tiles->panel_floats(&from, (vector + i) % cols / tiles->lanes, n, dst + i, pitch);
+    }
+}
+
 void ree_cpu_operand_pack(const struct ree_tiles *tiles, const struct ree_cpu_operand *f,
                           uint32_t k, uint32_t vector, uint32_t n_vectors, uint32_t word,
                           uint32_t n_words, float *dst, uint32_t pitch) {
@@ -73,6 +100,8 @@ void ree_cpu_operand_pack(const struct ree_tiles *tiles, const struct ree_cpu_op
         const char *from = f->data + vector * f->stride_vector + l * f->stride_k;
         f->integer->pack((const uint8_t *)from, f->stride_vector, f->stride_k, n_vectors, n,
                          f->dtype == REE_I8, f->flip, (ree_any_u32 *)dst, pitch);
+    } else if (f->packed) {
+        pack_panels(tiles, f->packed, vector, n_vectors, word, n_words, dst, pitch);
     } else if (f->stride_k == 1 && !f->blocks) {
         int64_t at = (vector * f->stride_vector + word) * (int64_t)ree_dtype_size(f->dtype);
         tiles->pack_vectors[ree_tile_type_of(f->dtype)](f->data + at, f->stride_vector,

@@ -10,12 +10,23 @@
 
 #include "device/cpu/tiles_integer.h"
 
+// Blockwise weights that were packed as panels (matmul_panels.c).
+struct ree_packed_blocks {
+    const ree_any_u32 *weights;
+    const float *scales;
+    const uint8_t *zeros; // NULL: every zero point is 2^(bits - 1)
+    uint32_t bits, block, k;
+};
+
 struct ree_cpu_operand {
     // address of term 0 of vector 0 (a row of A or a column of B); unused if `blocks` is set
     const char *data;
     enum ree_dtype dtype;
     int64_t stride_vector, stride_k;      // distances in elements
     const struct ree_tile_blocks *blocks; // blockwise weights; NULL: a plain matrix
+    // packed columns of B, to read instead of `blocks`; NULL: none. They are packed in whole
+    // vectors of columns.
+    const struct ree_packed_blocks *packed;
     // integer: for integer products, NULL otherwise. flip: pack every byte with its top bit
     // flipped.
     const struct ree_integer_tiles *integer;

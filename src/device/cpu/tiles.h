@@ -138,6 +138,10 @@ struct ree_tiles {
     void (*panel_blocks)(uint32_t m, uint32_t k, const float *a, int64_t a_stride_m,
                          const struct ree_tile_panel *b, float *c, size_t ldc, uint32_t n_cols,
                          uint32_t flags);
+    // Computes terms [0, k) of vector v of such a panel's columns as floats: dst[l * pitch + i] is
+    // term l of column v * lanes + i.
+    void (*panel_floats)(const struct ree_tile_panel *b, uint32_t v, uint32_t k, float *dst,
+                         size_t pitch);
 
     // Transposes 32-bit words: dst[l * pitch + c] = src[c * stride + l] for l < n, c < lanes.
     void (*transpose)(const ree_any_u32 *src, size_t stride, uint32_t n, ree_any_u32 *dst,
