@@ -89,12 +89,14 @@ set --
 for program in "$folder/tree/ree-run" $(find "$folder/tree/tests" -type f -perm -u+x ! -name '*.py' ! -name '*.sh'); do
     [ "$(head -c 4 "$program" | tail -c 3)" != ELF ] || set -- "$@" -object "$program"
 done
-# The build records names relative to the tree's root (-ffile-prefix-map).
-not_ours='^(.*/)?(tests|tree|build|third_party)/'
+# The build records names relative to the tree's root (-ffile-prefix-map), and clang 19 puts the build folder
+# before them.
+not_ours='(^|/)(tests|third_party)/|\.pb-c\.[ch]$'
 "llvm-cov-$version" export -summary-only -instr-profile "$folder/all.profdata" "$@" \
     -ignore-filename-regex "$not_ours" >"$folder/summary.json" 2>>"$folder/build.log" || exit 1
 "llvm-cov-$version" show -format html -output-dir "$folder/html" -instr-profile "$folder/all.profdata" "$@" \
-    -show-branches count -ignore-filename-regex "$not_ours" -compilation-dir "$PWD" >/dev/null 2>>"$folder/build.log"
+    -show-branches count -ignore-filename-regex "$not_ours" -compilation-dir "$PWD" \
+    -path-equivalence "${folder#"$PWD/"}/tree,$PWD" >/dev/null 2>>"$folder/build.log"
 python3 - "$folder/summary.json" "$PWD" <<'END'
 import collections
 import json
@@ -105,7 +107,7 @@ FOLDERS = ("graph", "src/trace", "src/receipt", "src/dispute", "src/text", "src/
 total = collections.defaultdict(lambda: collections.defaultdict(lambda: [0, 0]))
 files = []
 for entry in json.load(open(sys.argv[1]))["data"][0]["files"]:
-    name = os.path.relpath(entry["filename"], sys.argv[2])
+    name = os.path.relpath(entry["filename"].rsplit("/tree/", 1)[-1], sys.argv[2])
     folder = next((f for f in FOLDERS if name.startswith(f + "/")), None)
     if not folder or not name.endswith(".c"):
         continue
