@@ -8,7 +8,7 @@
 
 struct ree_causality {
     bool is_proved;
-    char why_not[256]; // "" if it is proved
+    char why_not[384]; // "" if it is proved
 };
 
 // Tries to prove that a model is causal, with the inputs that the steps of generation provide.

@@ -150,9 +150,8 @@ static enum ree_status save(struct ree_dump *d, const struct ree_tensor *tensor,
     return status;
 }
 
-// Appends at most MAX_NAME characters of `from`; characters other than letters, digits, '-', '.'
-// and
-// '_' become '_'.
+// Appends at most MAX_NAME characters of `from`. Others than letters, digits, '-', '.' and '_'
+// become '_', so that no name is a path.
 static void append_plain(char *name, size_t size, const char *from) {
     size_t n = strlen(name);
     for (size_t i = 0; from[i] && i < MAX_NAME && n + 1 < size; i++) {

@@ -704,6 +704,13 @@ def requests(folder):
         lie["body"]["request_sha256"] = asked["request_sha256"]
         code, found = verify(write(to, seal(lie)), STORIES, "--request", folder / "elsewhere.json")
         check(code == 1 and "the model is not" in found["request"], f"{part} of another model: {found}")
+    # A field that no version of ree knows may change what is asked.
+    for part in ("model", "prompt", "sampling"):
+        asked = vectors.parse(ask.read_text())
+        asked["body"][part]["more"] = 1
+        asked["request_sha256"] = sha("ree-request/1", canonical(asked["body"]).encode())
+        done = run("verify", path, STORIES, "--request", write(folder / "more.json", asked))
+        check(done.returncode == 2 and f"body.{part}" in done.stderr, f"{part}: {done.returncode}, {done.stderr}")
     hidden = run(STORIES, "--request", ask, "--receipt-path", path, "--private")
     check(hidden.returncode == 0, f"private: {hidden.stderr}")
     agrees(path, STORIES, "--request", ask)

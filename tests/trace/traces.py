@@ -256,6 +256,19 @@ def interrupted(folder):
         check(not list(folder.glob("i.trace*")), f"killed after {wait} s: something is left")
 
 
+def names_as_paths(folder):
+    """Names of nodes and inputs, which the author of a model chooses, do not become paths of dumped files."""
+    base = folder / "paths"
+    base.mkdir()
+    x, y = onnx.port("../../x/é:", 1, [2]), onnx.port("y", 1, [2])
+    path = base / "paths.onnx"
+    path.write_bytes(onnx.model([onnx.node("Neg", ["../../x/é:"], ["y"], "../../../a/b.c~")], [x], [y]))
+    run(path, "--random-inputs", 1, "--dump-tensors", ".", "--dump-folder", base / "files")
+    made = sorted(str(p.relative_to(base)) for p in base.rglob("*.npy"))
+    check(made == [f"files/step-00000/{name}.npy" for name in ("00000-.._.._.._a_b.c_-0", "input-00000-.._.._x____")],
+          f"{made}")
+
+
 def names_with_colons(folder):
     """--inject-fault takes the name of a node that ends with a colon and a number."""
     port = [onnx.port(name, 1, [2]) for name in "xyz"]
@@ -298,6 +311,7 @@ def main():
             receipt(folder)
             refusals(folder)
             names_with_colons(folder)
+            names_as_paths(folder)
             interrupted(folder)
     return harness.finish()
 
