@@ -28,7 +28,8 @@
 #include "graph/causality/question.h"
 
 // Tries to prove that the model is causal. *out is "" if it is proved, otherwise the reason why not
-// ("node 'x' (Op): ..."), of at most `size` bytes. Fails only without memory.
+// ("node 'x' (Op): ..."), of at most `size` bytes. Fails only without memory; *out is then
+// meaningless.
 enum ree_status ree_causality_prove(const struct ree_causality_question *question, char *out,
                                     size_t size, struct ree_error *err);
 

@@ -59,12 +59,12 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
         ree_roles_finish(&g->roles);
         status = ree_roles_find(g->model, &g->source.names, &g->roles, err);
     }
+    if (status == REE_OK) status = prove_causality(g, err);
     if (status != REE_OK) {
         ree_fail_prefix(err, "%s", g->source.model_path);
         return status;
     }
     describe(g, one_row);
-    REE_TRY(prove_causality(g, err));
     if (!g->causality.is_proved && ree_chunk_needs_causality(&g->roles, g->options.prefill_chunk))
         g->options.prefill_chunk = REE_UNPROVED_CHUNK;
     return REE_OK;

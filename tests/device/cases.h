@@ -50,6 +50,7 @@ extern const case_generator case_generators[REE_N_REPOPS];
 bool case_matmul_int8(struct rng *rng, struct test_case *out);
 // With expressions of case_expr_looked_up, and enough elements.
 bool case_map_looked_up(struct rng *rng, struct test_case *out);
+bool case_map_of_constant(struct rng *rng, struct test_case *out); // without operands
 bool case_matmul_looked_up(struct rng *rng, struct test_case *out);
 // Blockwise weights with so many rows that the CPU multiplies by tiles, for which it converts them.
 bool case_matmul_blocks(struct rng *rng, struct test_case *out);

@@ -46,6 +46,17 @@ static void positions(struct test_case *c, struct rng *rng, uint32_t dtype, uint
     }
 }
 
+// Returns whether element i is in a run of excluded keys. Runs are up to 300 long, so that whole
+// chunks, and the ends of others, are excluded. *left: elements that are left of the current run.
+static bool is_in_run(struct rng *rng, uint32_t *left, bool *excluded) {
+    if (*left == 0) {
+        *left = 1 + rng_below(rng, rng_one_in(rng, 2) ? 300 : 20);
+        *excluded = !*excluded;
+    }
+    --*left;
+    return *excluded;
+}
+
 static void masks(struct test_case *c, struct rng *rng, struct ree_attention_params *p,
                   const uint32_t *scores) {
     uint64_t n;
@@ -53,6 +64,10 @@ static void masks(struct test_case *c, struct rng *rng, struct ree_attention_par
         n = case_view(rng, CASE_VIEW_REPEATS | CASE_VIEW_BACKWARDS, 4, scores, p->allowed_strides,
                       &p->allowed_offset);
         uint8_t *data = case_input(c, rng, REE_BOOL, n);
+        uint32_t left = 0;
+        bool excluded = false, in_runs = rng_one_in(rng, 2);
+        for (uint64_t i = 0; in_runs && i < n; i++)
+            data[i] = !is_in_run(rng, &left, &excluded);
         if (rng_one_in(rng, 4)) memset(data, (int)rng_below(rng, 2), n);
     }
     if (p->has_bias) {
@@ -60,9 +75,11 @@ static void masks(struct test_case *c, struct rng *rng, struct ree_attention_par
                       &p->bias_offset);
         float *data = case_input(c, rng, REE_F32, n);
         fill_numbers(rng, REE_F32, n, data);
-        uint32_t one_in = 1 + rng_below(rng, 5);
+        uint32_t one_in = 1 + rng_below(rng, 5), left = 0;
+        bool excluded = false, in_runs = rng_one_in(rng, 2);
         for (uint64_t i = 0; i < n; i++)
-            if (rng_one_in(rng, one_in)) data[i] = -INFINITY;
+            if (in_runs ? is_in_run(rng, &left, &excluded) : rng_one_in(rng, one_in))
+                data[i] = -INFINITY;
     }
     if (p->has_sink) {
         n = case_view(rng, CASE_VIEW_REPEATS, 3, scores, p->sink_strides, &p->sink_offset);

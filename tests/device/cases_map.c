@@ -165,6 +165,23 @@ void case_expr_looked_up(struct test_case *c, struct rng *rng, struct ree_expr *
     if (n == 3) expr->out_dtype = dtypes[type];
 }
 
+bool case_map_of_constant(struct rng *rng, struct test_case *c) {
+    case_begin(c, REE_REPOP_MAP);
+    struct ree_expr *expr = &c->dispatch.params.map.expr;
+    const uint32_t n = 170000 + rng_below(rng, 1000), to = rng_one_in(rng, 2);
+    *expr = (struct ree_expr){.rank = 1, .dims = {n}, .n_elements = n, .out_dtype = REE_F32};
+    const struct ree_expr_instr instrs[] = {
+        {.op = REE_MAP_CONST32, .imm = {0x3F000000u + rng_below(rng, 1u << 20)}},
+        {.op = to ? REE_MAP_f32_to_bf16 : REE_MAP_f32_to_f16, .args = {0}},
+        {.op = to ? REE_MAP_bf16_to_f32 : REE_MAP_f16_to_f32, .args = {1}},
+        {.op = REE_MAP_sigmoid_f32, .args = {2}},
+    };
+    expr->n_instrs = sizeof instrs / sizeof *instrs;
+    memcpy(expr->instrs, instrs, sizeof instrs);
+    case_output(c, rng, REE_F32, n);
+    return true;
+}
+
 bool case_map_looked_up(struct rng *rng, struct test_case *c) {
     case_begin(c, REE_REPOP_MAP);
     struct ree_expr *expr = &c->dispatch.params.map.expr;

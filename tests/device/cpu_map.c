@@ -10,5 +10,7 @@ int main(void) {
     CHECK(n_runs >= 600 * 3);
     CHECK(run_cpu_cases_of(case_map_looked_up, REE_REPOP_MAP, 24, &n_runs) == 0);
     CHECK(n_runs >= 24 * 3);
+    CHECK(run_cpu_cases_of(case_map_of_constant, REE_REPOP_MAP, 4, &n_runs) == 0);
+    CHECK(n_runs >= 4 * 3);
     return test_finish();
 }

@@ -56,7 +56,8 @@ struct ree_attend_unit {
     // for each chunk of keys, a matrix (n_rows, number of keys rounded up to 16)
     float *scores;
     float *max, *sum;  // maxima and sums of each chunk: (n_chunks, n_rows)
-    ree_any_u32 *seen; // (n_chunks, n_rows): the keys of each chunk that rows see (struct seen)
+    // (n_chunks, n_rows): end << 16 | begin; a row sees no keys of the chunk outside [begin, end)
+    ree_any_u32 *seen;
     // each row's maximum of the scores and sum of the unnormalised weights: (n_rows)
     float *row_max, *row_sum;
     float *y; // the results (n_rows, v_head_dim), or one matrix of this shape per chunk

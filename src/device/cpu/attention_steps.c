@@ -401,9 +401,9 @@ static void add_pending(const struct ree_attend *a, struct pending *s, const flo
     s->out[s->count++] = out;
 }
 
-// Replaces row r of a chunk's scores t by exp(t - m). That is +0 for the keys that the query does
-// not see. (It would be NaN if m is -inf. Then z is 0 or NaN here, NaN there, and each weight is
-// NaN in both cases.)
+// Replaces row r of a chunk's scores t by exp(t - m), with +0 for the keys that the query does not
+// see. If m is -inf or NaN, the definition gives NaN for them; but then z is 0 or NaN here, and all
+// weights become NaN all the same.
 static void exp_row(const struct ree_attend *a, const struct ree_attend_unit *u,
                     const struct chunk *c, uint32_t r, const struct work *w) {
     float *t = c->t + (size_t)r * c->pitch, m = shift_of(a, u, r);

@@ -5,7 +5,8 @@
 // What a value depends on.
 enum dependence { ON_NOTHING, ON_INDEX, ON_MORE };
 
-// Number of values, from 0, that value v of the expression may have; 0: more than 65,536.
+// Returns n <= 65,536 if value v of the expression is always below n, so that it can be an index;
+// otherwise 0.
 static uint32_t n_possible(const struct ree_cpu_expr_plan *plan, uint32_t v) {
     if (v >= plan->first_instr) {
         uint32_t op = plan->expr->instrs[v - plan->first_instr].op;
@@ -76,7 +77,7 @@ static void plan_entries(const struct ree_cpu_expr_plan *plan, void *const *tens
     const struct ree_cpu_expr_table *table = &plan->table;
     bool needed[REE_CPU_EXPR_MAX_VALUES] = {false};
     needed[table->value] = true;
-    for (uint32_t v = table->value; v >= plan->first_instr; v--) {
+    for (uint32_t v = table->value + 1; v-- > plan->first_instr;) {
         const struct ree_expr_instr *instr = &expr->instrs[v - plan->first_instr];
         if (!needed[v] || v == table->index) continue;
         for (uint32_t j = 0; j < ree_map_op_infos[instr->op].n_args; j++)

@@ -392,7 +392,8 @@ enum ree_status ree_cpu_matmul(const struct ree_cpu_context *ctx, const struct r
 }
 
 // Packed weights. For few rows: panels of narrow weights. Blockwise weights: the same panels for
-// any number of rows. Otherwise: panels of floats, of pairs of bfloat16, or of bytes for integer
+// any number of rows, so a model that only runs with many rows keeps a second copy too, where there
+// is memory for it. Otherwise: panels of floats, of pairs of bfloat16, or of bytes for integer
 // products. Packed weights of other types would become larger, so these are widened when they are
 // read.
 

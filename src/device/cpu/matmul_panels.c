@@ -1,6 +1,7 @@
 // Few rows times constant narrow weights (float16, bfloat16, bytes, blockwise weights), prepacked
-// as panels. The columns that a kernel processes together are stored together, in the order in
-// which they are multiplied, so the weights are read once, in one direction.
+// as panels. (For many rows, tiles read panels of blockwise weights too: operand.c.) The columns
+// that a kernel processes together are stored together, in the order in which they are multiplied,
+// so the weights are read once, in one direction.
 //
 // out(i, j) = sum over l of a(i, l) * b(l, j), NUMERICS.md section 3: chunks of 256 along l.
 //

@@ -24,8 +24,8 @@ struct ree_cpu_operand {
     enum ree_dtype dtype;
     int64_t stride_vector, stride_k;      // distances in elements
     const struct ree_tile_blocks *blocks; // blockwise weights; NULL: a plain matrix
-    // packed columns of B, to read instead of `blocks`; NULL: none. They are packed in whole
-    // vectors of columns.
+    // packed columns of B, to read instead of `blocks`; NULL: none. Calls of ree_cpu_operand_pack
+    // must begin at a multiple of tiles->lanes columns and at the beginning of a chunk.
     const struct ree_packed_blocks *packed;
     // integer: for integer products, NULL otherwise. flip: pack every byte with its top bit
     // flipped.
