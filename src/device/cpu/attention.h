@@ -55,7 +55,7 @@ struct ree_attend_unit {
     float *packed_q;
     // for each chunk of keys, a matrix (n_rows, number of keys rounded up to 16)
     float *scores;
-    float *max, *sum;  // maxima and sums of each chunk: (n_chunks, n_rows)
+    float *max, *sum; // maxima and sums of each chunk: (n_chunks, n_rows)
     // (n_chunks, n_rows): end << 16 | begin; a row sees no keys of the chunk outside [begin, end)
     ree_any_u32 *seen;
     // each row's maximum of the scores and sum of the unnormalised weights: (n_rows)
