@@ -44,7 +44,7 @@ def exists(pid):
 
 
 def stop(pids):
-    """Stops the processes. Returns whether all of them are stopped: some may have ended before."""
+    """Stops the processes. Returns False if one of them had already ended."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)

@@ -207,22 +207,29 @@ static void test_spoilt(void) {
     unlink(path);
 }
 
+// Writes a trace of one step.
+static void write_step(const char *path, struct sample *s, ree_digest step[N_DIGESTS]) {
+    struct ree_error err;
+    struct ree_trace_writer *w;
+    ree_digest root;
+    REQUIRE(ree_trace_header_complete(&s->header, &s->arena, &err) == REE_OK);
+    REQUIRE(ree_trace_writer_create(path, 0666, &s->header, &w, &err) == REE_OK);
+    REQUIRE(ree_trace_writer_step(w, (const ree_digest *)step, &err) == REE_OK);
+    REQUIRE(ree_trace_writer_finish(w, root, &err) == REE_OK);
+}
+
 // A trace that is consistent in itself, but has a value for an output that its node omits.
 static void test_value_of_omitted(void) {
     char path[128];
     struct ree_error err;
     struct sample s;
-    struct ree_trace_writer *w;
     struct ree_trace *t;
-    ree_digest root, step[N_DIGESTS];
+    ree_digest step[N_DIGESTS];
     path_of(path, "omitted.trace");
     sample_init(&s);
-    REQUIRE(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_OK);
-    REQUIRE(ree_trace_writer_create(path, 0666, &s.header, &w, &err) == REE_OK);
     sample_step(step, 0);
     memset(step[4], 9, sizeof step[4]);
-    REQUIRE(ree_trace_writer_step(w, (const ree_digest *)step, &err) == REE_OK);
-    REQUIRE(ree_trace_writer_finish(w, root, &err) == REE_OK);
+    write_step(path, &s, step);
     CHECK(ree_trace_load(path, &t, &err) == REE_INVALID);
     CHECK_MSG(strstr(err.message, "output 1 of node 1"), "%s", err.message);
     ree_arena_finish(&s.arena);
@@ -236,20 +243,16 @@ static void test_much_work(void) {
     char path[128];
     struct ree_error err;
     struct sample s;
-    struct ree_trace_writer *w;
     struct ree_trace *t;
-    ree_digest root, step[N_DIGESTS];
+    ree_digest step[N_DIGESTS];
     void *bytes;
     size_t n;
     sample_init(&s);
     s.nodes[0].n_inputs = N_INPUTS;
     s.nodes[0].inputs = calloc(N_INPUTS, sizeof *s.nodes[0].inputs);
     path_of(path, "wide.trace");
-    REQUIRE(ree_trace_header_complete(&s.header, &s.arena, &err) == REE_OK);
-    REQUIRE(ree_trace_writer_create(path, 0666, &s.header, &w, &err) == REE_OK);
     sample_step(step, 0);
-    REQUIRE(ree_trace_writer_step(w, (const ree_digest *)step, &err) == REE_OK);
-    REQUIRE(ree_trace_writer_finish(w, root, &err) == REE_OK);
+    write_step(path, &s, step);
     CHECK(ree_trace_load(path, &t, &err) == REE_OK);
     ree_trace_destroy(t);
     REQUIRE(ree_file_read(path, &bytes, &n, &err) == REE_OK);

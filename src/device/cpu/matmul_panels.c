@@ -197,16 +197,9 @@ static void run_chunks(const struct ree_panels *s, uint32_t batch, uint32_t pane
             s->tiles->panel[type](plan->m, kc, a + k0, s->a.stride_m, b, to, cols, cols, flags);
             continue;
         }
-        uint32_t per_word = 32 / s->bits;
-        size_t word = (size_t)panel * ceil_div(plan->k, per_word) + k0 / per_word;
-        size_t block = (size_t)panel * ceil_div(plan->k, s->block) + k0 / s->block;
-        struct ree_tile_panel b = {
-            .weights = (const ree_any_u32 *)s->b + word * cols,
-            .scales = s->scales + block * cols,
-            .zeros = s->zeros ? s->zeros + block * cols : NULL,
-            .bits = s->bits,
-            .block = s->block,
-        };
+        const struct ree_packed_blocks packed = {s->b,    s->scales, s->zeros,
+                                                 s->bits, s->block,  plan->k};
+        const struct ree_tile_panel b = ree_packed_panel(&packed, cols, panel, k0);
         s->tiles->panel_blocks(plan->m, kc, a + k0, s->a.stride_m, &b, to, cols, cols, flags);
     }
 }

@@ -70,24 +70,14 @@ static void pack_widened(const struct ree_tiles *tiles, const struct ree_cpu_ope
 static void pack_panels(const struct ree_tiles *tiles, const struct ree_packed_blocks *b,
                         uint32_t vector, uint32_t n_vectors, uint32_t l, uint32_t n, float *dst,
                         uint32_t pitch) {
-    const uint32_t cols = REE_PANEL_VECS * tiles->lanes, per_word = 32 / b->bits;
-    const size_t n_words = (b->k + per_word - 1) / per_word;
-    const size_t n_blocks = (b->k + b->block - 1) / b->block;
+    const uint32_t cols = REE_PANEL_VECS * tiles->lanes;
     for (uint32_t i = 0; i < pitch; i += tiles->lanes) {
         if (i >= n_vectors) {
             for (uint32_t t = 0; t < n; t++)
                 memset(dst + (size_t)t * pitch + i, 0, tiles->lanes * sizeof *dst);
             continue;
         }
-        uint32_t panel = (vector + i) / cols;
-        size_t block = panel * n_blocks + l / b->block;
-        const struct ree_tile_panel from = {
-            .weights = b->weights + (panel * n_words + l / per_word) * cols,
-            .scales = b->scales + block * cols,
-            .zeros = b->zeros ? b->zeros + block * cols : NULL,
-            .bits = b->bits,
-            .block = b->block,
-        };
+        const struct ree_tile_panel from = ree_packed_panel(b, cols, (vector + i) / cols, l);
         tiles->panel_floats(&from, (vector + i) % cols / tiles->lanes, n, dst + i, pitch);
     }
 }

@@ -18,6 +18,22 @@ struct ree_packed_blocks {
     uint32_t bits, block, k;
 };
 
+// Returns panel number `panel`, of `cols` columns, from term l on, the first of a chunk.
+static inline struct ree_tile_panel ree_packed_panel(const struct ree_packed_blocks *b,
+                                                     uint32_t cols, uint32_t panel, uint32_t l) {
+    const uint32_t per_word = 32 / b->bits;
+    size_t n_words = b->k / per_word + (b->k % per_word != 0);
+    size_t n_blocks = b->k / b->block + (b->k % b->block != 0);
+    size_t word = panel * n_words + l / per_word, block = panel * n_blocks + l / b->block;
+    return (struct ree_tile_panel){
+        .weights = b->weights + word * cols,
+        .scales = b->scales + block * cols,
+        .zeros = b->zeros ? b->zeros + block * cols : NULL,
+        .bits = b->bits,
+        .block = b->block,
+    };
+}
+
 struct ree_cpu_operand {
     // address of term 0 of vector 0 (a row of A or a column of B); unused if `blocks` is set
     const char *data;
