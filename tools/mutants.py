@@ -41,8 +41,8 @@ FILES = ["src/receipt/*.c", "src/trace/*.c", "src/dispute/bind.c", "src/dispute/
          "src/dispute/decide.c", "src/dispute/dispute*.c", "src/dispute/hold.c", "src/dispute/message.c",
          "src/dispute/party.c", "src/dispute/referee*.c", "src/dispute/rules.c", "src/dispute/tree.c"]
 # Test programs and scripts, by their CTest names.
-TESTS = (r"^(receipt/|trace/|dispute/(liars|dispute|random|named|diff)$|train/(receipts|disputes|library)$|"
-         r"library/audit$|base/(merkle|canonical_json)$)")
+TESTS = (r"^(receipt/|trace/|dispute/(liars|dispute|random|claim_fields|named|diff)$|train/(receipts|disputes|library)$|"
+         r"(library/audit|public/receipts)$|base/(merkle|canonical_json)$)")
 MAX = 1 << 16  # maximum number of changes
 
 HEADER = """#ifndef REE_MUTANT_H

@@ -243,8 +243,6 @@ enum ree_status ree_referee(const struct ree_claim *c, const struct ree_referee_
 enum ree_status ree_referee_same(struct ree_opened *model,
                                  const struct ree_referee_options *options, struct ree_ruling *out,
                                  struct ree_error *err) {
-    struct ree_error local;
-    if (!err) err = &local; // ree_fail_prefix needs a message to extend
     struct ree_hearing hearing = {.model = model, .is_requested = options->request != NULL};
     struct ree_arena arena;
     memset(out, 0, sizeof *out);

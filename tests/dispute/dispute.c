@@ -201,6 +201,61 @@ static void test_same(void) {
     runs_finish(&r);
 }
 
+// A party has no answer to a question about what its trace does not have.
+static void test_absent(void) {
+    struct runs r;
+    struct ree_party *party;
+    struct ree_error err;
+    runs_init(&r, 6, 5, false);
+    const struct ree_trace_header *h = &r.a.header;
+    const uint64_t past = UINT64_MAX;
+    const struct ree_query absent[] = {
+        {.ask = REE_ASK_STEP, .step = 5},
+        {.ask = REE_ASK_STEP, .step = past},
+        {.ask = REE_ASK_STEPS, .count = 6},
+        {.ask = REE_ASK_STEPS, .count = 1},
+        {.ask = REE_ASK_STEPS, .first = 4, .count = 2},
+        {.ask = REE_ASK_STEPS, .first = 6, .count = 2},
+        {.ask = REE_ASK_STEPS, .first = past, .count = 2},
+        {.ask = REE_ASK_STEPS, .first = 2, .count = past},
+        {.ask = REE_ASK_NODES, .step = 5, .count = 2},
+        {.ask = REE_ASK_NODES, .first = 5, .count = 2},
+        {.ask = REE_ASK_NODES, .first = 1, .count = past},
+        {.ask = REE_ASK_INPUTS, .first = h->n_inputs, .count = 2},
+        {.ask = REE_ASK_INPUTS, .count = (uint64_t)h->n_inputs + 1},
+        {.ask = REE_ASK_INPUT, .index = h->n_inputs},
+        {.ask = REE_ASK_INPUT, .index = UINT32_MAX},
+        {.ask = REE_ASK_INPUT, .step = 5},
+        {.ask = REE_ASK_NODE, .index = 6},
+        {.ask = REE_ASK_NODE, .step = 5},
+        {.ask = (enum ree_ask)(REE_ASK_NODE + 1)},
+    };
+    const struct ree_query present[] = {
+        {.ask = REE_ASK_STEPS, .count = 5},
+        {.ask = REE_ASK_STEPS, .first = 3, .count = 2},
+        {.ask = REE_ASK_NODES, .step = 4, .count = 6},
+        {.ask = REE_ASK_NODES, .first = 4, .count = 2},
+        {.ask = REE_ASK_NODE, .step = 4, .index = 5},
+        {.ask = REE_ASK_INPUT, .index = h->n_inputs - 1},
+    };
+    REQUIRE(ree_party_of_trace(&r.a, &party, &err) == REE_OK);
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
+        struct ree_reply reply = {0};
+        err.message[0] = 0;
+        CHECK_MSG(party->answer(party, &absent[i], &reply, &err) == REE_INVALID && err.message[0],
+                  "question %zu", i);
+        ree_reply_finish(&reply);
+    }
+    for (size_t i = 0; i < sizeof present / sizeof *present; i++) {
+        struct ree_reply reply = {0};
+        CHECK_MSG(party->answer(party, &present[i], &reply, &err) == REE_OK && reply.n,
+                  "question %zu: %s", i, err.message);
+        ree_reply_finish(&reply);
+    }
+    ree_party_of_trace_destroy(party);
+    runs_finish(&r);
+}
+
 // A party that alters one answer: it flips one bit of a digest or removes a digest.
 struct liar {
     struct ree_party base;
@@ -379,6 +434,7 @@ int main(void) {
     test_found();
     test_lengths();
     test_same();
+    test_absent();
     test_liars();
     test_tops_of_nothing();
     test_claims();

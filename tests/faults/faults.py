@@ -20,10 +20,11 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
-sys.path.insert(0, str(HERE.parent / "train"))
+sys.path[:0] = [str(HERE.parent / "train"), str(HERE.parent / "receipt")]
 import harness  # noqa: E402
 import steps  # noqa: E402
 from harness import check  # noqa: E402
+from sealing import canonical, seal  # noqa: E402
 
 SAMPLE = HERE.parents[1] / "tools" / "sample"
 DIGITS, SEVEN, STORIES = SAMPLE / "digits.onnx", SAMPLE / "seven.npy", SAMPLE / "stories"
@@ -65,8 +66,12 @@ def scenarios(inputs):
     short = ["--max-new-tokens", "4"]
     text = [STORIES, "--prompt-text", PROMPT, *short]
     private = inputs / "private.json"
-    parties = ["--a", inputs / "a.trace", "--b", inputs / "b.trace", "--model", STORIES,
-               "--a-receipt", inputs / "a.json", "--b-receipt", inputs / "b.json"]
+
+    def against(name, trace=None):
+        return ["--a", inputs / "a.trace", "--b", inputs / f"{trace or name}.trace", "--model", STORIES,
+                "--a-receipt", inputs / "a.json", "--b-receipt", inputs / f"{name}.json"]
+
+    parties = against("b")
     return [
         Scenario("run", DIGITS, "--input", SEVEN),
         Scenario("run, self-tests", DIGITS, "--input", SEVEN, cold=True, kinds=("memory", "json", "read", "short", "write", "write-full")),
@@ -97,8 +102,14 @@ def scenarios(inputs):
         Scenario("trace", "trace", inputs / "a.trace", threads=False),
         Scenario("dispute", "dispute", *parties, "--claim", "claim.json", "--transcript", "talk", files=["claim.json", "talk"],
                  fails=(2,), threads=False),
+        Scenario("dispute, a token", "dispute", *against("drawn"), "--claim", "claim.json", files=["claim.json"], fails=(2,),
+                 threads=False),
+        Scenario("dispute, receipts", "dispute", *against("false", "a"), "--claim", "claim.json", "--json", files=["claim.json"],
+                 fails=(2,), threads=False),
         Scenario("referee", "referee", inputs / "claim.json", STORIES, "--a-receipt", inputs / "a.json",
                  "--b-receipt", inputs / "b.json", "--inputs", inputs / "dump", fails=(2,), threads=False),
+        Scenario("referee, a token", "referee", inputs / "token.json", STORIES, "--a-receipt", inputs / "a.json",
+                 "--b-receipt", inputs / "drawn.json", "--inputs", inputs / "dump", fails=(2,), threads=False),
         Scenario("compare", "compare", STORIES, "--prompt-text", "A", "--max-new-tokens", "2", "--html", "c.html",
                  "--inject-fault", "20:0:22", files=["c.html"], fails=(2,)),
         Scenario("export", "export", STORIES, "-o", "m.onnx", "--quantize", "4", "--colocate-tensors", files=["m.onnx", "m.onnx.data"], threads=False),
@@ -128,6 +139,13 @@ def scenarios(inputs):
     ]
 
 
+def change(path, how):
+    """Changes the body of a receipt and seals it again."""
+    receipt = json.loads(path.read_text())
+    how(receipt["body"])
+    path.write_text(canonical(seal(receipt)))
+
+
 def prepare(ree_run, inputs):
     """Makes the files that the scenarios read."""
     def run(*arguments, codes=(0,)):
@@ -143,14 +161,20 @@ def prepare(ree_run, inputs):
     run(DIGITS, "--input", SEVEN, "--receipt-path", inputs / "digits.json", "--sign", inputs / "key")
     text("a", "--trace", inputs / "a.trace", "--dump-tensors", ".*", "--dump-folder", inputs / "dump")
     text("b", "--trace", inputs / "b.trace", "--inject-fault", "30:1:22")
+    text("drawn", "--trace", inputs / "drawn.trace", "--temperature", "20", "--seed", "5")
+    # Two lies: drawn tokens as those of temperature 0, and a false answer of the honest run.
+    change(inputs / "drawn.json", lambda body: body.update(sampling=json.loads((inputs / "a.json").read_text())["body"]["sampling"]))
+    shutil.copy(inputs / "a.json", inputs / "false.json")
+    change(inputs / "false.json", lambda body: body["output"].update(text="another answer"))
     text("private", "--private")
     text("kept", "--checkpoint", inputs / "checkpoint")
     run("request", STORIES, "--prompt-text", PROMPT, "--max-new-tokens", "4", "--output", inputs / "request.json")
     run(STORIES, "--request", inputs / "request.json", "--receipt-path", inputs / "asked.json")
     run("export", STORIES, "-o", inputs / "q8.onnx", "--quantize", "8", "--colocate-tensors")
     (inputs / "text.txt").write_text(f"{PROMPT}, a fox lived in the castle.")
-    run("dispute", "--a", inputs / "a.trace", "--b", inputs / "b.trace", "--model", STORIES, "--a-receipt",
-        inputs / "a.json", "--b-receipt", inputs / "b.json", "--claim", inputs / "claim.json", codes=(1,))
+    for name, claim in (("b", "claim.json"), ("drawn", "token.json")):
+        run("dispute", "--a", inputs / "a.trace", "--b", inputs / f"{name}.trace", "--model", STORIES, "--a-receipt",
+            inputs / "a.json", "--b-receipt", inputs / f"{name}.json", "--claim", inputs / claim, codes=(1, 3))
     tensors = steps.line_data()
     line, data = steps.line_step(inputs / "line.onnx"), steps.npz(inputs / "line.npz", tensors)
     steps.safetensors(inputs / "line.safetensors", tensors)

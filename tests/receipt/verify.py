@@ -29,6 +29,7 @@ from sealing import canonical, seal, sha  # noqa: E402
 SAMPLES = HERE.parents[1] / "tools" / "sample"
 STORIES = SAMPLES / "stories"
 PROMPT = "Once upon a time"
+CUT_SEED = 8
 DRAWN = ["--temperature", "0.9", "--top-p", "0.95", "--top-k", "50", "--min-p", "0.01", "--repetition-penalty", "1.1",
          "--seed", "18446744073709551615"]
 
@@ -530,6 +531,22 @@ def boundary(folder):
     check("\u2603\u2603" in found["answer's beginning"], f"version 1: {found}")
 
 
+def cut_character(folder):
+    """An answer that ends within a character: its receipt has a replacement for what is there of it."""
+    path = folder / "r.json"
+    make(path, STORIES, "--max-new-tokens", 1, "--temperature", "100", "--seed", CUT_SEED)
+    receipt = vectors.parse(path.read_text())
+    token = int(receipt["body"]["output"]["tokens"][0])
+    names = {i: name for name, i in json.loads((STORIES / "tokenizer.json").read_text())["model"]["vocab"].items()}
+    # In this tokenizer a first byte of several, C2 to F4, has the name of the character of this number.
+    check(len(names[token]) == 1 and 0xC2 <= ord(names[token]) <= 0xF4, f"the seed draws a first byte: {names[token]}")
+    check(receipt["body"]["output"]["text"] == "\ufffd", f"the answer's text: {receipt['body']['output']}")
+    agrees(path, STORIES)
+    receipt["body"]["output"]["text"] = ""
+    code, found = verify(write(path, seal(receipt)), STORIES)
+    check(code == 1 and "decoded answer" in found, f"a receipt that omits it: {code} {found}")
+
+
 def ends_and_limits(folder):
     """Hole 4: a receipt must not override what the model states."""
     path, to = folder / "r.json", folder / "changed.json"
@@ -893,8 +910,8 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, mnist-8; optional")
     parser.add_argument("--device")
     args = parser.parse_args()
-    cases = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, hostile, encoded_texts, boundary, ends_and_limits,
-             every_field, encodings, requests, exported, without_cache,
+    cases = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, hostile, encoded_texts, boundary, cut_character,
+             ends_and_limits, every_field, encodings, requests, exported, without_cache,
              tensors, interrupted]
     if args.device:
         harness.need_device(args.ree_run, args.device)
