@@ -105,6 +105,36 @@ enum ree_status ree_cpu_test_map_powers(const struct ree_cpu_trial *t) {
     return REE_OK;
 }
 
+// x f(x) for so many numbers of 8 or 16 bits that kernels look up the results.
+static enum ree_status run_looked_up(const struct ree_cpu_trial *t, uint32_t dtype, uint32_t to_f32,
+                                     uint32_t function, uint32_t n) {
+    struct ree_dispatch d = {.op = REE_REPOP_MAP};
+    struct ree_twin_operand operands[REE_MAX_OPERANDS] = {0};
+    struct ree_expr *expr = &d.params.map.expr;
+    // Value 0 is the operand, value 1 is x.
+    *expr = (struct ree_expr){
+        .rank = 1,
+        .dims = {n},
+        .n_elements = n,
+        .out_dtype = REE_F32,
+        .n_operands = 1,
+        .operands = {{.kind = REE_EXPR_TENSOR, .dtype = dtype, .strides = {1}}},
+        .n_instrs = 3,
+        .instrs = {{.op = to_f32, .args = {0}},
+                   {.op = function, .args = {1}},
+                   {.op = REE_MAP_mul_f32, .args = {1, 2}}},
+    };
+    ree_cpu_trial_add_operand(&d, operands, dtype, n, false);
+    ree_cpu_trial_add_operand(&d, operands, REE_F32, n, true);
+    return ree_cpu_trial_run_whole(t, &d, operands);
+}
+
+enum ree_status ree_cpu_test_looked_up(const struct ree_cpu_trial *t) {
+    const struct ree_cpu_trial first = ree_cpu_trial_once(t);
+    REE_TRY(run_looked_up(&first, REE_U8, REE_MAP_u32_to_f32, REE_MAP_rsqrt_f32, 3001));
+    return run_looked_up(&first, REE_BF16, REE_MAP_bf16_to_f32, REE_MAP_erf_f32, 200003);
+}
+
 // The elementary functions of float64, which the CPU computes with the MPFR library: few elements,
 // because each takes some microseconds.
 enum ree_status ree_cpu_test_map_mpfr(const struct ree_cpu_trial *t) {

@@ -43,6 +43,7 @@ enum ree_status ree_cpu_test_windows(const struct ree_cpu_trial *t);
 enum ree_status ree_cpu_test_indices(const struct ree_cpu_trial *t);
 enum ree_status ree_cpu_test_map(const struct ree_cpu_trial *t);
 enum ree_status ree_cpu_test_map_powers(const struct ree_cpu_trial *t);
+enum ree_status ree_cpu_test_looked_up(const struct ree_cpu_trial *t);
 enum ree_status ree_cpu_test_map_mpfr(const struct ree_cpu_trial *t);
 enum ree_status ree_cpu_test_stored(const struct ree_cpu_trial *t);
 enum ree_status ree_cpu_test_movement(const struct ree_cpu_trial *t);
