@@ -219,7 +219,7 @@ def build(options):
     print(f"{len(changes)} changes are possible", flush=True)
     shared = options.shared or ROOT.parent / "shared"
     configure = ["cmake", "-S", folder / "source", "-B", folder / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-                 "-DREE_WERROR=OFF", "-DREE_CUDA=OFF", f"-DREE_SHARED_DIR={shared}"]
+                 "-DREE_WERROR=OFF", "-DREE_CUDA=OFF", f"-DREE_SHARED_DIR={shared}", *options.cmake]
     configure += ["-DCMAKE_C_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
     with open(folder / "build.log", "w") as log:
         for command in (configure, ["ninja", "-C", folder / "build"]):
@@ -282,6 +282,8 @@ def main():
     parser.add_argument("--files", action="append", help="pattern of files; may be given several times")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--shared", type=pathlib.Path, help="folder of real models (beside the project's)")
+    parser.add_argument("--cmake", action="append", default=[], metavar="ARG",
+                        help="a further argument of CMake, such as --cmake=-DREE_SHADERS_FROM=DIR; may be given several times")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="number of parallel processes (default: one per processor)")
     parser.add_argument("--longest", type=float, default=1200, help="skip tests that take longer than this many seconds (default 1200)")
     options = parser.parse_args()
