@@ -108,6 +108,10 @@ struct ree_causality_row {
     ree_causality_rule rule;
     // selects the operator if a rule serves several: an enumerator of kinds.h
     int arg;
+    // The attributes that the rule takes into account, or that do not decide which elements the
+    // operator reads; separated by spaces. A node with another attribute is not proved, because
+    // lowering may read it.
+    const char *attributes;
 };
 const struct ree_causality_row *ree_causality_find(const struct ree_node *node); // NULL: no rule
 int ree_causality_arg(const struct ree_derivation *d);

@@ -159,6 +159,20 @@ static const char *check_arity(struct ree_prover *p, const struct ree_node *node
     return fits ? NULL : explain_node(p, node, "an input is missing, or there are too many");
 }
 
+static bool is_listed(const char *list, const char *name) {
+    for (size_t n = strlen(name); *list; list += strcspn(list, " "), list += *list == ' ')
+        if (n && strcspn(list, " ") == n && memcmp(list, name, n) == 0) return true;
+    return false;
+}
+
+static const char *check_attributes(struct ree_prover *p, const struct ree_node *node,
+                                    const struct ree_causality_row *row) {
+    for (size_t i = 0; i < node->n_attrs; i++)
+        if (!is_listed(row->attributes, node->attrs[i].name))
+            return explain_node(p, node, "it has an attribute that its operator does not have");
+    return NULL;
+}
+
 // Checks made before every rule. The node's inputs must be proved. Only some rules may read a
 // number that depends on the number of tokens, or a cache that does not contain the new rows yet.
 static const char *check_inputs(struct ree_prover *p, const struct ree_node *node,
@@ -202,6 +216,7 @@ static const char *apply(struct ree_prover *p, const struct ree_node *node, stru
     if (!in) return "out of memory";
     const char *why = check_inputs(p, node, row, in);
     if (!why) why = check_arity(p, node);
+    if (!why) why = check_attributes(p, node, row);
     if (why) return why;
     struct ree_derivation d = {.prover = p,
                                .node = node,

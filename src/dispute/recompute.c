@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "trace/model_header.h"
+#include "trace/value_index.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -11,12 +12,6 @@ bool ree_recompute_is_given(const struct ree_value *value) {
     // Before IR version 4 every weight had to be listed as an input (session/model.c), so in such a
     // graph an input with data is a constant.
     return value->producer || !value->data || (value->is_input && value->graph->ir_version >= 4);
-}
-
-static bool contains(struct ree_value *const *list, size_t n, const struct ree_value *value) {
-    for (size_t i = 0; i < n; i++)
-        if (list[i] == value) return true;
-    return false;
 }
 
 // Turns a value that a node computed, or that was an input, into a graph input of the tensor's type
@@ -35,10 +30,12 @@ static void make_input(struct ree_value *value, const struct ree_tensor *tensor)
     memset(value->symbols, 0, sizeof value->symbols);
 }
 
-// Reduces the graph to one node, the values that it reads and the values that it computes. Names,
+// Reduces the graph to one node, the values that it reads and the values that it computes. `places`
+// is the index of `reads`. Names,
 // constants and subgraphs are unchanged.
 static enum ree_status cut_out(struct ree_graph *graph, size_t index,
                                struct ree_value *const *reads, uint32_t n,
+                               const struct ree_value_index *places,
                                const struct ree_tensor *inputs, struct ree_error *err) {
     struct ree_node *node = graph->nodes[index];
     size_t capacity = (size_t)n + node->n_outputs + 1;
@@ -50,7 +47,7 @@ static enum ree_status cut_out(struct ree_graph *graph, size_t index,
     size_t n_values = 0, n_given = 0, n_made = 0;
     for (uint32_t i = 0; i < n; i++) {
         struct ree_value *value = reads[i];
-        if (!value || contains(values, n_values, value)) continue;
+        if (!value || ree_value_index_find(places, value) != i) continue;
         values[n_values++] = value;
         if (ree_recompute_is_given(value)) {
             make_input(value, &inputs[i]);
@@ -94,16 +91,15 @@ static enum ree_status run(struct ree_model *model, const struct ree_tensor *inp
 
 // Fills `out` with the tensors of the model's inputs, in the model's order and with their names.
 // Returns their number.
-static size_t name_inputs(const struct ree_model *model, struct ree_value *const *reads, uint32_t n,
+static size_t name_inputs(const struct ree_model *model, const struct ree_value_index *places,
                           const struct ree_tensor *inputs, struct ree_tensor *out) {
-    for (size_t k = 0; k < model->n_inputs; k++)
-        for (uint32_t i = 0; i < n; i++)
-            if (reads[i] == model->input_values[k]) {
-                out[k] = inputs[i];
-                // the session does not modify names
-                out[k].name = (char *)(uintptr_t)reads[i]->name;
-                break;
-            }
+    for (size_t k = 0; k < model->n_inputs; k++) {
+        const struct ree_value *value = model->input_values[k];
+        size_t place = ree_value_index_find(places, value);
+        if (place == REE_NO_VALUE) continue;
+        out[k] = inputs[place];
+        out[k].name = (char *)(uintptr_t)value->name; // the session does not modify names
+    }
     return model->n_inputs;
 }
 
@@ -122,20 +118,23 @@ enum ree_status ree_recompute(struct ree_model *whole, size_t index,
     bool *omitted = ree_alloc_zeroed(n_outputs + 1, sizeof *omitted);
     struct ree_tensor *named = ree_alloc_zeroed((size_t)n + 1, sizeof *named);
     struct ree_tensor *made = ree_alloc_zeroed(n_outputs + 1, sizeof *made);
-    enum ree_status status = omitted && named && made ? REE_OK : ree_no_memory(err);
+    struct ree_value_index places = {0};
+    bool ok = ree_value_index_init(&places, reads, n) && omitted && named && made;
+    enum ree_status status = ok ? REE_OK : ree_no_memory(err);
     for (size_t i = 0; i < n_outputs && status == REE_OK; i++)
         omitted[i] = !node->outputs[i];
-    if (status == REE_OK) status = cut_out(graph, index, reads, n, inputs, err);
+    if (status == REE_OK) status = cut_out(graph, index, reads, n, &places, inputs, err);
     if (status == REE_OK) {
         whole->graph = NULL; // the new model takes ownership, also on failure
         status = ree_model_from_graph(graph, NULL, &model, err);
     }
     if (status == REE_OK)
-        status = run(model, named, name_inputs(model, reads, n, inputs, named), made, err);
+        status = run(model, named, name_inputs(model, &places, inputs, named), made, err);
     memset(outputs, 0, n_outputs * sizeof *outputs);
     for (size_t i = 0; i < n_outputs && status == REE_OK; i++)
         if (!omitted[i]) outputs[i] = made[n_made++];
     ree_model_destroy(model);
+    ree_value_index_finish(&places);
     ree_free(omitted);
     ree_free(named);
     ree_free(made);

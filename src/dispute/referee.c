@@ -140,7 +140,7 @@ static enum ree_status judge(const struct ree_hearing *hearing, struct ree_rulin
                              struct ree_error *err) {
     switch (hearing->claim->kind) {
     case REE_CLAIM_OF_NODE:
-        return ree_referee_node(hearing->claim, hearing->model, hearing->folder, out, err);
+        return ree_referee_node(hearing->claim, hearing->model, hearing->recorded, out, err);
     case REE_CLAIM_OF_INPUT: return ree_referee_input(hearing, out, err);
     case REE_CLAIM_OF_TOKEN: return ree_referee_token(hearing, out, err);
     case REE_CLAIM_OF_HEADER: return ree_referee_header(hearing, out, err);
@@ -180,10 +180,11 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
                                    struct ree_ruling *out, struct ree_error *err) {
     struct ree_error local;
     if (!err) err = &local; // ree_fail_prefix needs a message to extend
+    struct ree_recorded_folder recorded = {.path = options->folder};
     struct ree_hearing hearing = {.claim = c,
                                   .model = model,
                                   .training = options->training,
-                                  .folder = options->folder,
+                                  .recorded = options->folder ? &recorded : NULL,
                                   .is_requested = options->request != NULL};
     memset(out, 0, sizeof *out);
     out->misread[0] = out->misread[1] = out->wrong[0] = out->wrong[1] = -1;
@@ -211,6 +212,7 @@ enum ree_status ree_referee_opened(const struct ree_claim *c, struct ree_opened 
         status = REE_OK;
     }
     if (status == REE_OK) status = decide(&hearing, out, err);
+    ree_recorded_folder_finish(&recorded);
     ree_arena_finish(&arena);
     return status;
 }

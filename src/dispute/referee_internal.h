@@ -15,7 +15,7 @@ struct ree_hearing {
     bool is_requested;                         // both receipts must answer a request
     const struct ree_training_terms *training; // NULL: the claim is not about trainings
     bool lacks_training_rules; // what the inputs must be does not follow from the receipts
-    const char *folder;        // folder of the recorded values; NULL: none
+    struct ree_recorded_folder *recorded; // NULL: there are no recorded values
 };
 
 // Names party k (0: A, 1: B) as wrong, with a reason. Only the first reason of each party is kept.
@@ -25,7 +25,8 @@ __attribute__((format(printf, 3, 4))) void ree_ruling_wrong(struct ree_ruling *r
 // ree_referee_node, _input, _token, _header and _length judge both sides of a claim of their kind.
 // They record each wrong side with ree_ruling_wrong. ree_referee_node consumes the model's graph.
 enum ree_status ree_referee_node(const struct ree_claim *claim, struct ree_opened *model,
-                                 const char *folder, struct ree_ruling *out, struct ree_error *err);
+                                 struct ree_recorded_folder *folder, struct ree_ruling *out,
+                                 struct ree_error *err);
 enum ree_status ree_referee_input(const struct ree_hearing *hearing, struct ree_ruling *out,
                                   struct ree_error *err);
 enum ree_status ree_referee_token(const struct ree_hearing *hearing, struct ree_ruling *out,

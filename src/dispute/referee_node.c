@@ -80,7 +80,7 @@ static enum ree_status find_first(const struct ree_trace_node *node, uint32_t *f
 }
 
 static enum ree_status load_inputs(const struct ree_claim *c, const struct ree_opened *m,
-                                   const char *folder, const uint32_t *firsts,
+                                   struct ree_recorded_folder *folder, const uint32_t *firsts,
                                    struct ree_tensor *tensors, struct ree_ruling *out,
                                    struct ree_error *err) {
     const struct ree_trace_node *node = &m->header.nodes[c->node];
@@ -150,8 +150,9 @@ struct work {
     uint32_t *first; // per input: the first that reads the same value
 };
 
-static enum ree_status compute(const struct ree_claim *c, struct ree_opened *m, const char *folder,
-                               struct work *w, struct ree_ruling *out, struct ree_error *err) {
+static enum ree_status compute(const struct ree_claim *c, struct ree_opened *m,
+                               struct ree_recorded_folder *folder, struct work *w,
+                               struct ree_ruling *out, struct ree_error *err) {
     const struct ree_trace_node *node = &m->header.nodes[c->node];
     bool is_new;
     for (uint32_t i = 0; i < c->n_outputs; i++) {
@@ -168,7 +169,7 @@ static enum ree_status compute(const struct ree_claim *c, struct ree_opened *m, 
 }
 
 enum ree_status ree_referee_node(const struct ree_claim *c, struct ree_opened *m,
-                                 const char *folder, struct ree_ruling *out,
+                                 struct ree_recorded_folder *folder, struct ree_ruling *out,
                                  struct ree_error *err) {
     REE_TRY(check_node(c, &m->header, err));
     if (!folder)

@@ -78,11 +78,11 @@ static enum ree_status last_row(const struct ree_tensor *t, float **out, size_t 
 static enum ree_status load_logits(const struct ree_hearing *hearing, const ree_digest digest,
                                    float **out, size_t *out_n, struct ree_error *err) {
     struct ree_tensor logits;
-    if (!hearing->folder)
+    if (!hearing->recorded)
         return ree_fail(err, REE_NOT_FOUND,
                         "the logits from which a token was chosen are required: --inputs DIR");
     enum ree_status status =
-        ree_recorded_load(hearing->folder, hearing->model, hearing->claim->step - 1,
+        ree_recorded_load(hearing->recorded, hearing->model, hearing->claim->step - 1,
                           hearing->rules.logits, digest, &logits, err);
     if (status == REE_OK) status = last_row(&logits, out, out_n, err);
     ree_tensor_finish(&logits);
@@ -136,7 +136,7 @@ static enum ree_status judge_choices(const struct ree_hearing *hearing, struct r
     bool is_withheld = !hearing->stated_runs[0].ids || !hearing->stated_runs[1].ids;
     bool is_chosen = hearing->claim->has_before && step >= hearing->stated_runs[0].n_prompt_steps;
     // With the recorded logits, the token of the party that shows its tokens can still be judged.
-    if (is_withheld && (!hearing->folder || !is_chosen))
+    if (is_withheld && (!hearing->recorded || !is_chosen))
         return ree_referee_withheld(hearing, out, err);
     REE_TRY(check_before(hearing, hearing->rules.logits, err));
     for (unsigned k = 0; k < 2; k++) {
@@ -202,10 +202,11 @@ static enum ree_status expected_input(const struct ree_hearing *hearing, unsigne
     const char *name = hearing->model->header.inputs[c->input].name;
     enum ree_status status = ree_stated_run_input(&hearing->stated_runs[k], hearing->model,
                                                   &hearing->rules, c->step, c->input, out, err);
-    if (kind != REE_RULE_RUN_INPUT || status != REE_UNSUPPORTED || !hearing->folder) return status;
+    if (kind != REE_RULE_RUN_INPUT || status != REE_UNSUPPORTED || !hearing->recorded)
+        return status;
     for (size_t i = 0; i < r->n_inputs; i++)
         if (strcmp(r->inputs[i].name, name) == 0)
-            return ree_recorded_run_input(hearing->folder, hearing->model, c->input,
+            return ree_recorded_run_input(hearing->recorded, hearing->model, c->input,
                                           r->inputs[i].sha256, out, err);
     return ree_fail(err, REE_INVALID, "the receipt has no input '%s'", name);
 }

@@ -162,5 +162,11 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
         ree_error_clear(err);
         status = run_all(&c, n, false, err);
     }
+    // So do longer pieces of a prompt, compared with shorter ones.
+    if (status == REE_INVALID && one_pass && g->info.has_cache && check->n_prompt > 1) {
+        c.runs_singly = true;
+        ree_error_clear(err);
+        status = run_all(&c, n, false, err);
+    }
     return status;
 }

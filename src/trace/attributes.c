@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "trace/model_header.h"
+#include "trace/value_index.h"
 #include "base/memory.h"
 #include "base/status.h"
 
@@ -11,8 +12,7 @@
 
 struct scope {
     const struct ree_graph *model; // the outermost graph
-    struct ree_value *const *inputs;
-    uint32_t n_inputs;
+    struct ree_value_index inputs; // of the node in it; empty if the node has no subgraphs
     uint32_t level;
     uint32_t version; // of the trace
     struct ree_error *err;
@@ -67,7 +67,8 @@ static enum ree_status put_reference(const struct scope *scope, const struct ree
         return REE_OK;
     }
     if (value->graph == scope->model) {
-        uint32_t k = index_of(scope->inputs, scope->n_inputs, value);
+        size_t place = ree_value_index_find(&scope->inputs, value);
+        uint32_t k = place == REE_NO_VALUE ? UINT32_MAX : (uint32_t)place;
         // If the value occurs several times among the inputs, the reference is to the first.
         put_u8(h, 4);
         put_u32(h, k);
@@ -247,6 +248,9 @@ enum ree_status ree_trace_attributes_digest(const struct ree_node *node,
     const struct ree_graph *model = NULL;
     for (size_t i = 0; i < node->n_attrs; i++)
         if (node->attrs[i].kind == REE_ATTR_GRAPH) model = node->attrs[i].graph->parent;
-    struct scope scope = {model, inputs, n, 0, version, err};
-    return hash_attributes(&scope, node, out);
+    struct scope scope = {.model = model, .version = version, .err = err};
+    if (model && !ree_value_index_init(&scope.inputs, inputs, n)) return ree_no_memory(err);
+    enum ree_status status = hash_attributes(&scope, node, out);
+    ree_value_index_finish(&scope.inputs);
+    return status;
 }

@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "base/status.h"
 #include "session/model.h"
+#include "trace/value_index.h"
 
 // Bytes of constants hashed between two progress reports; at least two constants per report.
 #define REPORT_BYTES ((uint64_t)256 << 20)
@@ -58,7 +59,7 @@ void ree_trace_tensor_digest(const struct ree_tensor *t, ree_digest out) {
 struct collector {
     const struct ree_node *node;
     const struct ree_graph *graph; // the graph that contains the node
-    struct ree_value **list;       // values that subgraphs read; NULL: only count their uses
+    struct ree_value **list;       // what subgraphs read, use by use; NULL: only count the uses
     size_t n;
 };
 
@@ -68,13 +69,20 @@ static void collect(void *user, struct ree_value **use) {
     uintptr_t at = (uintptr_t)use, first = (uintptr_t)own;
     if (at >= first && at < first + c->node->n_inputs * sizeof *own) return;
     if (!*use || (*use)->graph != c->graph) return;
-    if (!c->list) {
-        c->n++;
-        return;
-    }
-    for (size_t i = 0; i < c->n; i++)
-        if (c->list[i] == *use) return;
-    c->list[c->n++] = *use;
+    if (c->list) c->list[c->n] = *use;
+    c->n++;
+}
+
+// Removes the repetitions of values from a list. *n is their number.
+static enum ree_status keep_first(struct ree_value **list, size_t *n, struct ree_error *err) {
+    struct ree_value_index places;
+    size_t kept = 0;
+    if (!ree_value_index_init(&places, list, *n)) return ree_no_memory(err);
+    for (size_t i = 0; i < *n; i++)
+        if (ree_value_index_find(&places, list[i]) == i) list[kept++] = list[i];
+    ree_value_index_finish(&places);
+    *n = kept;
+    return REE_OK;
 }
 
 enum ree_status ree_trace_node_inputs(const struct ree_node *node, struct ree_arena *arena,
@@ -96,6 +104,7 @@ enum ree_status ree_trace_node_inputs(const struct ree_node *node, struct ree_ar
     c.list = list + node->n_inputs;
     c.n = 0;
     ree_node_visit_uses(walked, collect, &c);
+    REE_TRY(keep_first(c.list, &c.n, err));
     *out = list;
     *out_n = (uint32_t)(node->n_inputs + c.n);
     return REE_OK;

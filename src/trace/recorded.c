@@ -1,7 +1,5 @@
 #include "trace/recorded.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,51 +9,18 @@
 #include "base/npy.h"
 #include "base/status.h"
 
-// Identifies a file by the parts of its name before and after the name of the value.
+// The file of a value.
 struct place {
-    const char *folder;
+    struct ree_recorded_folder *folder;
     uint64_t step;
-    char prefix[32], suffix[32];
+    struct ree_recorded_key key;
 };
-
-static bool fits(const char *name, const struct place *p) {
-    size_t n = strlen(name), prefix = strlen(p->prefix), suffix = strlen(p->suffix);
-    return n >= prefix + suffix && strncmp(name, p->prefix, prefix) == 0 &&
-           strcmp(name + n - suffix, p->suffix) == 0;
-}
-
-static enum ree_status find_file(const struct place *p, char **out, struct ree_error *err) {
-    size_t size = strlen(p->folder) + 32;
-    char *folder = ree_alloc(size);
-    *out = NULL;
-    if (!folder) return ree_no_memory(err);
-    snprintf(folder, size, "%s/step-%05llu", p->folder, (unsigned long long)p->step);
-    enum ree_status status = REE_OK;
-    DIR *dir = opendir(folder);
-    if (!dir) status = ree_fail(err, REE_NOT_FOUND, "%s: %s", folder, strerror(errno));
-    for (const struct dirent *entry; dir && !*out && (entry = readdir(dir));) {
-        if (!fits(entry->d_name, p)) continue;
-        size = strlen(folder) + strlen(entry->d_name) + 2;
-        *out = ree_alloc(size);
-        if (!*out) {
-            status = ree_no_memory(err);
-            break;
-        }
-        snprintf(*out, size, "%s/%s", folder, entry->d_name);
-    }
-    if (dir) closedir(dir);
-    if (status == REE_OK && !*out)
-        status = ree_fail(err, REE_NOT_FOUND, "%s: no file %s*%s in this folder", folder, p->prefix,
-                          p->suffix);
-    ree_free(folder);
-    return status;
-}
 
 static enum ree_status load_file(const struct place *p, enum ree_dtype dtype,
                                  struct ree_tensor *out, struct ree_error *err) {
     char *path;
     memset(out, 0, sizeof *out);
-    REE_TRY(find_file(p, &path, err));
+    REE_TRY(ree_recorded_find(p->folder, p->step, &p->key, &path, err));
     enum ree_status status = ree_npy_load(out, path, err);
     if (status == REE_OK && dtype != REE_DTYPE_NONE) status = ree_tensor_retype(out, dtype, err);
     if (status != REE_OK) {
@@ -66,28 +31,30 @@ static enum ree_status load_file(const struct place *p, enum ree_dtype dtype,
     return status;
 }
 
-// Finds the node that makes a value; *out_output receives the index of the output.
+// Finds the node that makes a value; *out_output receives the index of the output. Nodes number
+// their outputs in their order.
 static uint32_t maker_of(const struct ree_trace_header *h, uint32_t value, uint32_t *out_output) {
-    uint32_t node = 0;
-    while (value < h->nodes[node].first_output ||
-           value - h->nodes[node].first_output >= h->nodes[node].n_outputs)
-        node++;
-    *out_output = value - h->nodes[node].first_output;
-    return node;
+    uint32_t low = 0, high = h->n_nodes;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (h->nodes[middle].first_output + h->nodes[middle].n_outputs <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *out_output = value - h->nodes[low].first_output;
+    return low;
 }
 
-static struct place place_of(const char *folder, const struct ree_opened *m, uint64_t step,
-                             uint32_t value, enum ree_dtype *out_dtype) {
+static struct place place_of(struct ree_recorded_folder *folder, const struct ree_opened *m,
+                             uint64_t step, uint32_t value, enum ree_dtype *out_dtype) {
     struct place p = {.folder = folder, .step = step};
     if (value < m->header.n_inputs) {
-        snprintf(p.prefix, sizeof p.prefix, "input-%05u-", value);
-        snprintf(p.suffix, sizeof p.suffix, ".npy");
+        p.key = (struct ree_recorded_key){.is_input = true, .number = value};
         *out_dtype = m->model->input_values[value]->dtype;
     } else {
-        uint32_t output, node = maker_of(&m->header, value, &output);
-        snprintf(p.prefix, sizeof p.prefix, "%05u-", node);
-        snprintf(p.suffix, sizeof p.suffix, "-%u.npy", output);
-        *out_dtype = m->model->graph->nodes[node]->outputs[output]->dtype;
+        p.key.number = maker_of(&m->header, value, &p.key.output);
+        *out_dtype = m->model->graph->nodes[p.key.number]->outputs[p.key.output]->dtype;
     }
     return p;
 }
@@ -172,8 +139,9 @@ static enum ree_status append(struct ree_tensor *all, const struct ree_tensor *p
 
 // Loads the positions that the steps before `end` added to the cache. If end is 0, *out has no
 // positions; its type and other dimensions are those of the first step.
-static enum ree_status load_kv_cache(const char *folder, const struct ree_opened *m, uint64_t end,
-                                     size_t cache, struct ree_tensor *out, struct ree_error *err) {
+static enum ree_status load_kv_cache(struct ree_recorded_folder *folder, const struct ree_opened *m,
+                                     uint64_t end, size_t cache, struct ree_tensor *out,
+                                     struct ree_error *err) {
     uint32_t axis = m->roles.kv_caches[cache].axis, value = value_of_kv_cache(m, cache);
     enum ree_dtype dtype;
     if (value == UINT32_MAX) return ree_fail(err, REE_UNSUPPORTED, "no node writes this cache");
@@ -196,9 +164,9 @@ static enum ree_status load_kv_cache(const char *folder, const struct ree_opened
     return REE_OK;
 }
 
-enum ree_status ree_recorded_load(const char *folder, const struct ree_opened *m, uint64_t step,
-                                  uint32_t value, const ree_digest digest, struct ree_tensor *out,
-                                  struct ree_error *err) {
+enum ree_status ree_recorded_load(struct ree_recorded_folder *folder, const struct ree_opened *m,
+                                  uint64_t step, uint32_t value, const ree_digest digest,
+                                  struct ree_tensor *out, struct ree_error *err) {
     bool is_new = false;
     ree_digest found;
     enum ree_dtype dtype;
@@ -222,9 +190,9 @@ enum ree_status ree_recorded_load(const char *folder, const struct ree_opened *m
     return status;
 }
 
-enum ree_status ree_recorded_run_input(const char *folder, const struct ree_opened *m,
-                                       uint32_t input, const char *sha256, ree_digest out,
-                                       struct ree_error *err) {
+enum ree_status ree_recorded_run_input(struct ree_recorded_folder *folder,
+                                       const struct ree_opened *m, uint32_t input,
+                                       const char *sha256, ree_digest out, struct ree_error *err) {
     struct ree_tensor tensor;
     enum ree_dtype dtype;
     char hex[65];

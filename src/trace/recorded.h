@@ -10,20 +10,22 @@
 #define REE_TRACE_RECORDED_H
 
 #include "trace/open_model.h"
+#include "trace/recorded_files.h"
 
 // Loads the value with number `value` (trace/trace.h) of a step; the caller releases *out. A kv
 // cache is assembled from the positions that all steps up to this one added. Fails with
 // REE_NOT_FOUND if a file is missing, and with REE_INVALID if the value does not have this digest.
-enum ree_status ree_recorded_load(const char *folder, const struct ree_opened *model, uint64_t step,
-                                  uint32_t value, const ree_digest digest, struct ree_tensor *out,
+enum ree_status ree_recorded_load(struct ree_recorded_folder *folder,
+                                  const struct ree_opened *model, uint64_t step, uint32_t value,
+                                  const ree_digest digest, struct ree_tensor *out,
                                   struct ree_error *err);
 
 // For a model that runs in one step: computes the digest that input `input` of the recorded run has
 // in a trace. Fails with REE_INVALID if the hash of its tensor is not `sha256`, the one in a
 // receipt.
-enum ree_status ree_recorded_run_input(const char *folder, const struct ree_opened *model,
-                                       uint32_t input, const char *sha256, ree_digest out,
-                                       struct ree_error *err);
+enum ree_status ree_recorded_run_input(struct ree_recorded_folder *folder,
+                                       const struct ree_opened *model, uint32_t input,
+                                       const char *sha256, ree_digest out, struct ree_error *err);
 
 // Returns the number of the value that output `output` of the model's graph has in a trace, or
 // UINT32_MAX if no node computes that output.

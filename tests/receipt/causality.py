@@ -1005,6 +1005,19 @@ def only_in_steps(folder):
         answer = [int(t) for t in receipt["body"]["output"]["tokens"]]
         found = verify(forge(folder / "false.json", receipt, answer[:-1] + [LIE if answer[-1] != LIE else 1]), model)
         check(found["result"] == "differs", f"{model.name}: a false text: {found}")
+    # A prompt of which a longer piece is no run either.
+    m = Model(17)
+    distances(m)
+    model = m.finish(folder / "pieces.onnx", weight=1.0)
+    make_pieces = [model, "--prompt-ids", "1,2,3,4,5,6,8,9", "--max-new-tokens", 4, "--ignore-eos", "--receipt-path", path]
+    done = run(*make_pieces)
+    check(done.returncode == 1 and "out of range" in done.stderr, f"as one piece: {done}")
+    for more in ((), ("--logits-hash",)):
+        done = run(*make_pieces, "--prefill-chunk", 1, *more)
+        check(done.returncode == 0, done.stderr)
+        for options in ((), ("--stepwise",), ("--prefill-chunk", 1)):
+            found = verify(path, model, *options)
+            check(found["result"].startswith("verified"), f"one token at a time, {more} {options}: {found}")
     # Six tokens in every run: no text of another length exists.
     m = Model(17)
     m.inputs[0] = onnx.port("input_ids", onnx.INT64, [1, 6])
@@ -1054,13 +1067,60 @@ def proved(folder):
             check(found["result"] == "verified" and "token_by_token" in found, f"{model}: {found}")
 
 
+class Surplus(Model):
+    """A model whose node number `i` has an attribute that its operator does not have."""
+
+    def __init__(self, i):
+        self.i, self.sources = i, {}
+        super().__init__(17)
+
+    def op(self, op_type, inputs, output, domain="", **attributes):
+        if len(self.nodes) == self.i:
+            attributes["steps"] = [2]
+        self.sources[output if isinstance(output, str) else output[0]] = (len(self.nodes), inputs)
+        return super().op(op_type, inputs, output, domain, **attributes)
+
+    def needed(self, name):
+        """Returns the numbers of the nodes that compute a value."""
+        i, inputs = self.sources.get(name, (None, []))
+        return set().union(*map(self.needed, inputs), {i} - {None})
+
+
+def surplus_attributes(folder):
+    """Lowering might read an attribute that the proof does not know. Slice has no attribute `steps`, but once had one for
+    lowering: an axis was 1 for the proof and 2 in runs, and a sum over all tokens was proved to be causal."""
+    n_nodes = i = 0
+    while i <= n_nodes:
+        m = Surplus(i)
+        window_and_cache(m)
+        model = m.finish(folder / "surplus.onnx", weight=1.0)
+        n_nodes = len(m.nodes)
+        make(folder / "r.json", model)
+        found = verify(folder / "r.json", model, "--no-fold")
+        why = found.get("token_by_token", "")
+        surplus = i in m.needed("logits") and i != m.sources["leak"][0]  # window_and_cache replaces that node
+        check(found["result"] == "verified" and ("an attribute that its operator does not have" in why) == surplus,
+              f"node {i} of {n_nodes}: {found}")
+        i += 1
+    m = Model(17)
+    not_foldable(m, [2, 2, 1], "list")
+    m.const("big", [2**31 - 1])
+    m.op("Slice", ["list", "n0", "big"], "every_second", steps=[2])
+    m.op("Slice", ["every_second", "n1", "n2", "n0"], "axis")
+    m.op("ReduceSum", ["seen", "axis"], "leak", keepdims=1)
+    receipt = make(folder / "r.json", m.finish(folder / "steps.onnx"))
+    found = verify(forge(folder / "false.json", receipt, [LIE] * 8), folder / "steps.onnx")
+    check(found["result"] == "differs", f"an axis by the attribute: {found}")
+
+
 def main():
     global args
     parser = harness.parser(__doc__)
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, ...; optional")
     parser.add_argument("--before", help="an older program that checks in one pass without a proof; its verdicts are printed")
     args = parser.parse_args()
-    for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, no_folding, requested_rows, declared_types, hashed_logits, beside_a_resumed_one, only_in_steps, proved):
+    for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, no_folding, requested_rows, declared_types, hashed_logits, beside_a_resumed_one, only_in_steps, proved,
+                 surplus_attributes):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     return harness.finish()

@@ -5,6 +5,25 @@
 #include <stdio.h>
 #include <string.h>
 
+static enum ree_status read_list(struct ree_lower *lower, struct ree_view *t, const char *what,
+                                 const int64_t **out, size_t *out_n) {
+    char text[128];
+    if (t->rank > 1)
+        return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected a list of integers", what,
+                              ree_view_text(t, text, sizeof text));
+    return ree_lower_host_ints(lower, t, what, out, out_n);
+}
+
+enum ree_status ree_data_input_ints(struct ree_lower *lower, struct ree_view *const *in,
+                                    uint32_t input, const char *what, const int64_t **out,
+                                    size_t *out_n, bool *out_given) {
+    struct ree_view *t = ree_rule_input(lower, in, input);
+    *out = NULL;
+    *out_n = 0;
+    *out_given = t != NULL;
+    return t ? read_list(lower, t, what, out, out_n) : REE_OK;
+}
+
 enum ree_status ree_data_ints(struct ree_lower *lower, struct ree_view *const *in, uint32_t input,
                               const char *name, const int64_t **out, size_t *out_n,
                               bool *out_given) {
@@ -12,13 +31,7 @@ enum ree_status ree_data_ints(struct ree_lower *lower, struct ree_view *const *i
     *out_n = 0;
     *out_given = true;
     struct ree_view *t = input == REE_DATA_ATTR_ONLY ? NULL : ree_rule_input(lower, in, input);
-    if (t) {
-        char text[128];
-        if (t->rank > 1)
-            return ree_lower_fail(lower, REE_INVALID, "%s is %s, expected a list of integers", name,
-                                  ree_view_text(t, text, sizeof text));
-        return ree_lower_host_ints(lower, t, name, out, out_n);
-    }
+    if (t) return read_list(lower, t, name, out, out_n);
     const struct ree_attr *attr = ree_node_attr(lower->node, name);
     if (!attr) {
         *out_given = false;

@@ -13,6 +13,10 @@
 enum ree_status ree_data_ints(struct ree_lower *lower, struct ree_view *const *in, uint32_t input,
                               const char *name, const int64_t **out, size_t *out_n,
                               bool *out_given);
+// As ree_data_ints, for a list that no opset takes as an attribute. `what` names it in messages.
+enum ree_status ree_data_input_ints(struct ree_lower *lower, struct ree_view *const *in,
+                                    uint32_t input, const char *what, const int64_t **out,
+                                    size_t *out_n, bool *out_given);
 // Reads the element of an int32 or int64 tensor of one element. `what` names the tensor in
 // messages.
 enum ree_status ree_data_int(struct ree_lower *lower, struct ree_view *t, const char *what,

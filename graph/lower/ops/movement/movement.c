@@ -161,7 +161,7 @@ enum ree_status ree_lower_op_slice(struct ree_lower *lower, struct ree_view *con
     REE_TRY(ree_data_ints(lower, in, 1, "starts", &starts, &n, &has_starts));
     REE_TRY(ree_data_ints(lower, in, 2, "ends", &ends, &n_ends, &has_ends));
     REE_TRY(ree_data_ints(lower, in, 3, "axes", &axes, &n_axes, &has_axes));
-    REE_TRY(ree_data_ints(lower, in, 4, "steps", &steps, &n_steps, &has_steps));
+    REE_TRY(ree_data_input_ints(lower, in, 4, "steps", &steps, &n_steps, &has_steps));
     if (!has_starts || !has_ends)
         return ree_lower_fail(lower, REE_INVALID, "%s is missing", has_starts ? "ends" : "starts");
     if (n_ends != n || (has_axes && n_axes != n) || (has_steps && n_steps != n))
