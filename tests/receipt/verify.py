@@ -832,6 +832,8 @@ def tensors(folder):
         code, found = verify(path, model, "--input", two)
         name = receipt["body"]["inputs"][0]["name"]
         check(code == 1 and list(found) == [f"input {name}"], f"another input: {found}")
+        checks = json.loads(run("verify", path, model, "--input", two, "--json").stdout)["checks"]
+        check([c["outcome"] for c in checks if c["name"] == "outputs"] == ["not checked"], f"says that outputs were not checked: {checks}")
         check(verify(path, model)[0] == 2, "without an input")
         check(verify(path, model, "--prompt-text", "a")[0] == 2, "a prompt of tensors")
         name = receipt["body"]["outputs"][0]["name"]
