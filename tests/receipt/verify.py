@@ -701,6 +701,16 @@ def requests(folder):
     make(folder / "none.json", STORIES, "--max-new-tokens", 4)
     code, found = verify(folder / "none.json", STORIES, "--request", ask)
     check(code == 1 and "request" in found, f"a receipt that answers none: {found}")
+    # A request with a value that its field cannot have.
+    for name, value in (("temperature", -1), ("temperature", "0.8"), ("top_k", -1), ("top_k", 0.5), ("top_p", 0), ("top_p", 2),
+                        ("top_p", "1"), ("min_p", -0.5), ("min_p", 2), ("min_p", []), ("repetition_penalty", 0),
+                        ("repetition_penalty", "x"), ("max_new_tokens", -1), ("max_new_tokens", 2 ** 60), ("stop", "zzz"), ("stop", [1])):
+        lie = vectors.parse(ask.read_text())
+        lie["body"]["sampling"][name] = value
+        lie["request_sha256"] = sha("ree-request/1", canonical(lie["body"]).encode())
+        write(to, lie)
+        done = run(STORIES, "--request", to)
+        check(done.returncode == 1 and name in done.stderr and not done.stdout, f"a request with {name} {value}: {done}")
     # An honest run with other parameters that claims to answer the request.
     for options, named in ((["--seed", "5"], "seed"), (["--temperature", "0.7", "--seed", str(seed)], "sampling"),
                            (["--seed", str(seed), "--max-new-tokens", "11"], "max_new_tokens"),
