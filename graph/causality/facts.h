@@ -84,6 +84,8 @@ struct ree_prover {
     const struct ree_causality_question *question;
     struct ree_arena arena;
     struct ree_fact **facts; // facts[value->id]; NULL: nothing is known about the value
+    const char *why_not; // of the first node that is not proved; NULL: none so far
+    bool lacks_memory;   // an allocation outside of the arena failed
     bool has_cache;
 };
 

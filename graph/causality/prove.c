@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/name_index.h"
 #include "graph/causality/facts.h"
 #include "graph/lower/core/lower.h"
 
@@ -120,6 +121,37 @@ static struct ree_fact *add_fact(struct ree_prover *p, const struct ree_value *v
     struct ree_fact *f = ree_arena_alloc(&p->arena, sizeof *f);
     p->facts[value->id] = f;
     return f;
+}
+
+// Runs reject inputs in which one symbolic dimension has two sizes. If a symbol names two kinds of
+// dimensions, there are runs that one pass can make and generation cannot.
+static const char *check_symbols(struct ree_prover *p) {
+    const struct ree_causality_question *q = p->question;
+    struct ree_name_index index;
+    const char *why = NULL;
+    p->lacks_memory = !ree_name_index_reserve(&index, q->n_inputs * REE_MAX_RANK);
+    if (p->lacks_memory) return "out of memory";
+    for (size_t i = 0; i < q->n_inputs; i++) {
+        const struct ree_value *value = q->inputs[i].value;
+        for (uint32_t k = 0; value->has_shape && k < value->rank; k++)
+            if (value->dims[k] < 0 && value->symbols[k])
+                ree_name_index_add(&index, value->symbols[k], i * REE_MAX_RANK + k);
+    }
+    ree_name_index_sort(&index);
+    for (size_t n = 1; n < index.n && !why; n++) {
+        const struct ree_name_entry *a = &index.entries[n - 1], *b = &index.entries[n];
+        const struct ree_value *value = q->inputs[b->place / REE_MAX_RANK].value;
+        const struct ree_fact *f = p->facts[q->inputs[a->place / REE_MAX_RANK].value->id];
+        const struct ree_fact *g = p->facts[value->id];
+        if (strcmp(a->name, b->name) != 0 || f->why_not || g->why_not) continue;
+        const struct ree_axis *x = &f->axes[a->place % REE_MAX_RANK];
+        const struct ree_axis *y = &g->axes[b->place % REE_MAX_RANK];
+        if (x->kind != y->kind || (x->kind == REE_AXIS_FIXED && x->size != y->size))
+            why = explain_value(p, "input", value,
+                                "a symbolic dimension has the name of one of another size");
+    }
+    ree_name_index_finish(&index);
+    return why;
 }
 
 static bool begin(struct ree_prover *p) {
@@ -240,6 +272,7 @@ static bool derive(struct ree_prover *p, const struct ree_node *node) {
         else if (out[i].why_not)
             out[i].why_not = explain_node(p, node, out[i].why_not);
         if (node->outputs[i]) p->facts[node->outputs[i]->id] = &out[i];
+        if (!p->why_not && node->outputs[i]) p->why_not = out[i].why_not;
     }
     return true;
 }
@@ -280,7 +313,10 @@ static const char *prove(struct ree_prover *p) {
     const char *why = check_logits(p);
     for (size_t i = 0; !why && i < p->question->n_inputs; i++)
         if (p->question->inputs[i].kind == REE_CAUSALITY_KV_CACHE) why = check_kv_cache(p, i);
-    return why;
+    // A node whose results neither the logits nor the caches need runs as well: it could fail, or
+    // write to a cache, in only one of the two kinds of runs.
+    if (!why) why = p->why_not;
+    return why ? why : check_symbols(p);
 }
 
 enum ree_status ree_causality_prove(const struct ree_causality_question *question, char *out,
@@ -291,7 +327,7 @@ enum ree_status ree_causality_prove(const struct ree_causality_question *questio
     snprintf(out, size, "%s", why ? why : "");
     for (size_t i = 0; question->on_fact && p.facts && i < question->graph->n_values; i++)
         if (p.facts[i]) question->on_fact(question->user, question->graph->values[i], p.facts[i]);
-    bool has_memory = !p.arena.is_exhausted;
+    bool has_memory = !p.arena.is_exhausted && !p.lacks_memory;
     ree_arena_finish(&p.arena);
     return has_memory ? REE_OK : ree_no_memory(err);
 }

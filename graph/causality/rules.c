@@ -75,7 +75,7 @@ static const struct ree_causality_row rows[] = {
     {MS, "MatMulNBits", 0, 0, ree_causality_matmul_nbits, 0,
      "K N accuracy_level bits block_size weight_prepacked"},
     {"ree", "MatMulNBits", 0, 0, ree_causality_matmul_nbits, 0,
-     "K N accuracy_level activations bits block_size"},
+     "K N accuracy_level activation_block_size bits block_size"},
     {"", "Softmax", 0, 0, ree_causality_softmax, 0, "axis"},
     {"", "ReduceSum", 0, 0, ree_causality_reduce, REE_REDUCE_TO_SUM,
      "axes keepdims noop_with_empty_axes"},
@@ -132,7 +132,7 @@ static const struct ree_causality_row rows[] = {
      "interleaved is_packed_batching num_heads rotary_embedding_dim scale"},
     {MS, "GroupQueryAttention", 0, 1u << 5 | 1u << 6, ree_causality_group_query, 0,
      "causal do_rotary k_quant_type kv_cache_bit_width kv_num_heads local_window_size num_heads "
-     "qk_output rotary_interleaved scale smooth_softmax softcap v_quant_type"},
+     "qk_norm_epsilon qk_output rotary_interleaved scale smooth_softmax softcap v_quant_type"},
 };
 
 const struct ree_causality_row *ree_causality_find(const struct ree_node *node) {

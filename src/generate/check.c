@@ -157,13 +157,14 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
     }
     // One pass also computes what no step of a generation does, such as scores of later tokens.
     c.runs_singly = false;
-    if (status == REE_INVALID && one_pass) {
+    if (one_pass && (status == REE_INVALID || status == REE_UNSUPPORTED)) {
         snprintf(out->why_stepwise, sizeof out->why_stepwise, "in one pass: %s", err->message);
         ree_error_clear(err);
         status = run_all(&c, n, false, err);
     }
     // So do longer pieces of a prompt, compared with shorter ones.
-    if (status == REE_INVALID && one_pass && g->info.has_cache && check->n_prompt > 1) {
+    if (one_pass && (status == REE_INVALID || status == REE_UNSUPPORTED) && g->info.has_cache &&
+        check->n_prompt > 1) {
         c.runs_singly = true;
         ree_error_clear(err);
         status = run_all(&c, n, false, err);

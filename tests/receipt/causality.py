@@ -532,7 +532,7 @@ def long_bounds(m):
 HOSTILE = {many_counts: ("verified", "it converts the number of tokens of a run into data"),
            no_heads: ("differs", "kv_num_heads = 9223372036854775807"),
            omitted_input: ("differs", "input 1 is omitted"),
-           empty_list: ("verified", ""),
+           empty_list: ("verified", "causality is not proved: node 'l"),
            long_cast: ("differs", "attribute 'to' is 4294967303"),
            long_bounds: ("differs", "steps has a 0")}
 
@@ -1113,6 +1113,130 @@ def surplus_attributes(folder):
     check(found["result"] == "differs", f"an axis by the attribute: {found}")
 
 
+def appended(m):
+    """Two caches, each followed by its new row."""
+    with_cache(m, "key", "value")
+    for cache in ("key", "value"):
+        m.op("Concat", [f"past_key_values.0.{cache}", "row"], f"present.0.{cache}", axis=2)
+    m.const("zeros", [0.0], [1, 1, 1])
+
+
+def overwritten(path, comes_first):
+    """The mean of `seen`, beside a GroupQueryAttention that says it has one key, whose result is only an output of the
+    graph: it must not write into a cache that another node reads."""
+    m = Model(23)
+    m.op("Cast", ["n0"], "seqlens", to=6)
+    m.const("ones", [1.0], [1, 1, 1])
+    appended(m)
+    m.op("Shape", ["past_key_values.0.key"], "past_shape")
+    m.op("Gather", ["past_shape", "s2"], "past", axis=0)
+    m.op("Add", ["past", "length"], "total")
+    m.op("Cast", ["total"], "total32", to=6)
+    m.op("Mul", ["seen", "zeros"], "nothing")
+    m.op("Add", ["nothing", "ones"], "row_of_ones")
+    m.op("GroupQueryAttention", ["row_of_ones"] * 3 + ["past_key_values.0.key", "past_key_values.0.value", "seqlens", "total32"],
+         ["extra"], domain="com.microsoft", num_heads=1, kv_num_heads=1)
+    if comes_first:
+        concats = [n for n in m.nodes if b"Concat" in n]
+        m.nodes = [n for n in m.nodes if n not in concats] + concats
+    m.outputs.append(onnx.port("extra", onnx.FLOAT, ["batch", "sequence", 1]))
+    m.op("Range", ["s0", "total", "s1"], "keys")
+    m.op("Range", ["past", "total", "s1"], "queries")
+    m.op("Unsqueeze", ["queries", "n1"], "rows_of")
+    m.op("LessOrEqual", ["keys", "rows_of"], "mask")
+    m.op("Cast", ["mask"], "weights", to=1)
+    m.op("Squeeze", ["present.0.value", "n1"], "values")
+    m.op("MatMul", ["weights", "values"], "leak")
+    return m.finish(path)
+
+
+def shared_symbol(m):
+    """The mask is as long as the new tokens: true of one pass, and false of each step."""
+    m.inputs.append(onnx.port("attention_mask", onnx.INT64, ["batch", "sequence"]))
+    appended(m)
+    m.op("Mul", ["seen", "zeros"], "leak")
+
+
+def twelve_tokens(m):
+    """An output that only a run over 12 tokens has."""
+    m.const("zeros", [0.0], [1, 1, 1])
+    m.op("Mul", ["seen", "zeros"], "leak")
+    m.const("twelve", [12])
+    m.op("Reshape", ["input_ids", "twelve"], "extra")
+    m.outputs.append(onnx.port("extra", onnx.INT64, [12]))
+
+
+def without_past(m):
+    """An output that only a run without a past has."""
+    appended(m)
+    m.op("Shape", ["past_key_values.0.key"], "past_shape")
+    m.op("Gather", ["past_shape", "n2"], "past", axis=0)
+    m.op("Expand", ["n0", "past"], "zeros_of_past")
+    m.op("Reshape", ["zeros_of_past", "n0"], "extra", allowzero=1)
+    m.outputs.append(onnx.port("extra", onnx.INT64, ["p"]))
+    m.op("Mul", ["seen", "zeros"], "leak")
+
+
+def too_large(m):
+    """Scores that are larger than a tensor can be if many tokens run at once."""
+    with_cache(m)
+    m.op("Concat", ["past_key_values.0.key", "row"], "present.0.key", axis=2)
+    for name, value in (("past_key_values.0.key", "past"), ("present.0.key", "total")):
+        m.op("Shape", [name], f"{value}_shape")
+        m.op("Gather", [f"{value}_shape", "s2"], value, axis=0)
+        m.op("Unsqueeze", [value, "n0"], f"{value}1")
+    m.op("Unsqueeze", ["length", "n0"], "length1")
+    m.const("many", [15000000])
+    m.const("n3", [3])
+    m.op("Concat", ["n1", "length1", "total1", "many"], "size", axis=0)
+    m.op("ConstantOfShape", ["size"], "large")
+    m.op("Slice", ["large", "n0", "n1", "n3"], "column_of_scores")
+    m.op("Squeeze", ["column_of_scores", "n3"], "scores")
+    m.op("Range", ["s0", "total", "s1"], "keys")
+    m.op("Range", ["past", "total", "s1"], "queries")
+    m.op("Unsqueeze", ["queries", "n1"], "rows_of")
+    m.op("LessOrEqual", ["keys", "rows_of"], "mask")
+    m.op("Squeeze", ["present.0.key", "n1"], "values")
+    m.attend("scores", "values")
+    m.nodes[-1] = onnx.node("MatMul", ["weights", "values"], ["sum"], name="sum")
+    m.const("zero", [0.0], [1, 1, 1])
+    m.op("Mul", ["sum", "zero"], "leak")
+
+
+def outside_the_proof(folder):
+    """What the logits do not depend on can differ between one pass and steps, too."""
+    path = folder / "r.json"
+    answers = []
+    for comes_first in (True, False):
+        model = overwritten(folder / f"overwritten-{comes_first}.onnx", comes_first)
+        receipt = make(path, model)
+        answers.append([int(t) for t in receipt["body"]["output"]["tokens"]])
+        found = verify(path, model)
+        check(found["result"] == "verified", f"{model.name}: {found}")
+        found = verify(forge(folder / "false.json", receipt, answers[0][:1] + [LIE] * (ANSWER - 1)), model)
+        check(found["result"] == "differs", f"{model.name}: a false text: {found}")
+    check(answers[0] == answers[1], f"the order of nodes does not matter: {answers}")
+    for build, prompt in ((shared_symbol, "1,2,3,4,1"), (twelve_tokens, "1,2,3,4,5,6,7,8,9,10,11,12"), (without_past, "1,2,3,4,1")):
+        m = Model(23)
+        build(m)
+        model = m.finish(folder / f"{build.__name__}.onnx")
+        done = run(model, "--prompt-ids", prompt, "--max-new-tokens", 1, "--ignore-eos", "--receipt-path", path)
+        check(done.returncode == 0, f"{model.name}: {done.stderr}")
+        receipt = vectors.parse(path.read_text())
+        receipt["body"]["prompt"]["tokens"] = [1, 2, 3, 4, 1]
+        receipt["body"]["sampling"]["max_new_tokens"] = ANSWER
+        check(verify(path, model)["result"] == "verified", f"{model.name}: one token")
+        found = verify(forge(folder / "false.json", receipt, list(range(2, 2 + ANSWER))), model)
+        check(found["result"] == "differs", f"{model.name}: a text that it cannot generate: {found}")
+    m = Model(23)
+    too_large(m)
+    model = m.finish(folder / "large.onnx")
+    done = run(model, "--prompt-ids", "1", "--max-new-tokens", 12, "--ignore-eos", "--receipt-path", path)
+    check(done.returncode == 0, f"{model.name}: {done.stderr}")
+    found = verify(path, model)
+    check(found["result"] == "verified" and "cannot make a tensor" in found.get("token_by_token", ""), f"{model.name}: {found}")
+
+
 def main():
     global args
     parser = harness.parser(__doc__)
@@ -1120,7 +1244,7 @@ def main():
     parser.add_argument("--before", help="an older program that checks in one pass without a proof; its verdicts are printed")
     args = parser.parse_args()
     for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, no_folding, requested_rows, declared_types, hashed_logits, beside_a_resumed_one, only_in_steps, proved,
-                 surplus_attributes):
+                 surplus_attributes, outside_the_proof):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     return harness.finish()

@@ -213,15 +213,32 @@ static enum ree_status merge_in_place(struct ree_lower *lower, const struct grou
     return ree_lower_scatter_positions(lower, *out, 2, rows, new);
 }
 
+// Reports whether only this input of the node reads the elements of its value, which must be an
+// input of the graph. Shape reads only dimensions.
+static bool is_only_reader(const struct ree_node *node, size_t input) {
+    const struct ree_value *value = node->inputs[input];
+    uint32_t n_known = 0;
+    if (value->producer || !value->is_input) return false;
+    if (value->n_uses == 1) return true;
+    for (size_t i = 0; i < value->graph->n_nodes; i++) {
+        const struct ree_node *other = value->graph->nodes[i];
+        bool is_shape = strcmp(other->op_type, "Shape") == 0 && !other->domain[0];
+        for (size_t k = 0; k < other->n_inputs; k++)
+            n_known += other->inputs[k] == value && (is_shape || (other == node && k == input));
+    }
+    return n_known == value->n_uses;
+}
+
 // Makes a present cache. Position j of a sequence is position j of its past if j < before; then
 // come its new tokens, then zeros. A gather takes them from a pool that consists of past, new
 // tokens and one position of zeros.
-static enum ree_status merge(struct ree_lower *lower, const struct group_query *g,
+static enum ree_status merge(struct ree_lower *lower, const struct group_query *g, size_t input,
                              struct ree_view *past, struct ree_view *new, struct ree_view **out) {
     int64_t dims[4] = {g->batch, g->n_kv_heads, g->past_len + g->length + 1, new->dims[3]};
     int64_t zero_row[4] = {dims[0], dims[1], 1, dims[3]}, column[2] = {g->batch, 1};
     struct ree_view *pool, *part, *zeros, *before = NULL, *index;
-    if (past && g->capacity == g->past_len + g->length &&
+    // In place, new rows may replace rows of the past that another node would still read.
+    if (past && g->capacity == g->past_len + g->length && is_only_reader(lower->node, input) &&
         !(g->before && ree_lower_pages_of(past)) && // the positions are not known during the bind
         ree_lower_grows_in_place(past, 2, g->length))
         return merge_in_place(lower, g, past, new, out);
@@ -329,7 +346,7 @@ enum ree_status ree_lower_op_ms_group_query_attention(struct ree_lower *lower,
     for (uint32_t i = 0; i < 2; i++) {
         REE_TRY(ree_lower_cast(lower, g.kv[i], g.dtype, &present[i]));
         if (g.before || g.capacity != g.length)
-            REE_TRY(merge(lower, &g, in[PAST_KEY + i], present[i], &present[i]));
+            REE_TRY(merge(lower, &g, PAST_KEY + i, in[PAST_KEY + i], present[i], &present[i]));
         if (ree_rule_wants(lower, 1 + i)) out[1 + i] = present[i];
     }
     return attend(lower, in, &g, present, out);
