@@ -157,6 +157,70 @@ static void unique(uint64_t *state) {
 #undef ELEMENT
 }
 
+// Narrow types: in the order of their values, zeros and NaNs of any bits equal, NaNs last. NonZero
+// finds neither of the two zeros.
+static void narrow(void) {
+    static const struct {
+        enum ree_dtype dtype;
+        unsigned char x[8];
+        int64_t n, n_first, first[8]; // of x, in the order of Unique
+        int64_t n_nonzero, nonzero[8];
+    } cases[] = {
+        // -1, 3, 0, 1, -1
+        {REE_I4, {0xFF, 3, 0, 1, 0xFF}, 5, 4, {0, 2, 3, 1}, 4, {0, 1, 3, 4}},
+        {REE_I2, {0xFF, 1, 0, 0xFE}, 4, 4, {3, 0, 2, 1}, 3, {0, 1, 3}},
+        {REE_U4, {15, 3, 0, 1}, 4, 4, {2, 3, 1, 0}, 3, {0, 1, 3}},
+        // NaN, 1, -1, 0, -0, -NaN, 448, -448
+        {REE_F8E4M3FN,
+         {0x7F, 0x38, 0xB8, 0, 0x80, 0xFF, 0x7E, 0xFE},
+         8,
+         6,
+         {7, 2, 3, 1, 6, 0},
+         6,
+         {0, 1, 2, 5, 6, 7}},
+        // NaN, 1, -1, 0, -0, infinity, another NaN, -infinity
+        {REE_F8E5M2,
+         {0x7F, 0x3C, 0xBC, 0, 0x80, 0x7C, 0xFE, 0xFC},
+         8,
+         6,
+         {7, 2, 3, 1, 5, 0},
+         6,
+         {0, 1, 2, 5, 6, 7}},
+        // NaN, 1, -1, 0, 240, -240
+        {REE_F8E4M3FNUZ,
+         {0x80, 0x40, 0xC0, 0, 0x7F, 0xFF},
+         6,
+         6,
+         {5, 2, 3, 1, 4, 0},
+         5,
+         {0, 1, 2, 4, 5}},
+        {REE_F8E5M2FNUZ,
+         {0x80, 0x40, 0xC0, 0, 0x7F, 0xFF},
+         6,
+         6,
+         {5, 2, 3, 1, 4, 0},
+         5,
+         {0, 1, 2, 4, 5}},
+        // NaN, 1, 2^-127: there is no zero
+        {REE_F8E8M0, {0xFF, 0x7F, 0}, 3, 3, {2, 1, 0}, 3, {0, 1, 2}},
+        // 1, -1, 0, -0, -6
+        {REE_F4E2M1, {2, 10, 0, 8, 15}, 5, 4, {4, 1, 2, 0}, 3, {0, 1, 4}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct test_node node;
+        test_node_start(&node, "Unique", 11);
+        test_node_input(&node, cases[i].dtype, 1, &cases[i].n, cases[i].x);
+        CHECK_MSG(test_node_run(&node, 4) == REE_OK, "%s", node.err.message);
+        check_ints(&node, 1, cases[i].n_first, cases[i].first);
+        test_node_finish(&node);
+        test_node_start(&node, "NonZero", 13);
+        test_node_input(&node, cases[i].dtype, 1, &cases[i].n, cases[i].x);
+        CHECK_MSG(test_node_run(&node, 1) == REE_OK, "%s", node.err.message);
+        check_ints(&node, 0, cases[i].n_nonzero, cases[i].nonzero);
+        test_node_finish(&node);
+    }
+}
+
 static void center_crop_pad(uint64_t *state) {
     int64_t dims[3], shape[3], at[3];
     for (int i = 0; i < 3; i++) {
@@ -325,6 +389,7 @@ static void det(uint64_t *state) {
 
 int main(void) {
     uint64_t state = 3;
+    narrow();
     for (int i = 0; i < 250; i++) {
         non_max_suppression(&state);
         unique(&state);

@@ -1,6 +1,7 @@
 // Gather, GatherElements, GatherND, ReverseSequence: one `gather` each. Compress and NonZero read
 // their input on the host, because their output shapes depend on it.
 #include "graph/lower/ops/data.h"
+#include "base/dtype.h"
 
 #include <string.h>
 
@@ -218,15 +219,15 @@ enum ree_status ree_lower_op_compress(struct ree_lower *lower, struct ree_view *
     return ree_data_select(lower, t, tables, &out[0]);
 }
 
-// Returns whether an element is not zero. For floats, -0 is also zero.
+// Returns whether an element is not zero. For floats, -0 is also zero. float8e8m0 has no zero.
 static bool is_nonzero(enum ree_dtype dtype, const unsigned char *element) {
-    size_t size = ree_dtype_size(dtype);
-    bool has_sign = dtype == REE_F32 || dtype == REE_F16 || dtype == REE_BF16 || dtype == REE_F64;
-    for (size_t i = 0; i < size; i++) {
-        unsigned char mask = has_sign && i + 1 == size ? 0x7f : 0xff;
-        if (element[i] & mask) return true;
-    }
-    return false;
+    const unsigned width = ree_dtype_bits(dtype);
+    bool has_minus_zero = ree_dtype_is_float(dtype) && dtype != REE_F8E4M3FNUZ &&
+                          dtype != REE_F8E5M2FNUZ && dtype != REE_F8E8M0;
+    uint64_t bits = 0, sign = UINT64_C(1) << (width - 1);
+    memcpy(&bits, element, ree_dtype_size(dtype)); // little-endian
+    bits &= has_minus_zero ? sign - 1 : sign | (sign - 1);
+    return bits != 0 || dtype == REE_F8E8M0;
 }
 
 enum ree_status ree_lower_op_nonzero(struct ree_lower *lower, struct ree_view *const *in,

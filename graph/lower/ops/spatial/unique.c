@@ -7,25 +7,36 @@
 #include <string.h>
 
 // A key that orders numbers of a type: equal numbers have equal keys. Both zeros are equal. All
-// NaNs are equal and come last.
+// NaNs are equal and come last: no digest of a run covers their signs and payloads.
 static uint64_t order_key(enum ree_dtype dtype, const unsigned char *element) {
-    uint64_t bits = 0, sign, infinity = 0;
-    size_t size = ree_dtype_size(dtype);
-    memcpy(&bits, element, size); // little-endian
-    sign = UINT64_C(1) << (size * 8 - 1);
+    const unsigned width = ree_dtype_bits(dtype);
+    const uint64_t sign = UINT64_C(1) << (width - 1);
+    uint64_t bits = 0, largest;                    // the magnitude above which there are NaNs
+    memcpy(&bits, element, ree_dtype_size(dtype)); // little-endian
+    bits &= sign | (sign - 1);
     switch (dtype) {
+    case REE_I2:
+    case REE_I4:
     case REE_I8:
     case REE_I16:
     case REE_I32:
     case REE_I64: return bits ^ sign;
-    case REE_F16: infinity = 0x7C00; break;
-    case REE_BF16: infinity = 0x7F80; break;
-    case REE_F32: infinity = 0x7F800000; break;
-    case REE_F64: infinity = UINT64_C(0x7FF) << 52; break;
-    default: return bits;
+    case REE_F8E4M3FNUZ:
+    case REE_F8E5M2FNUZ:
+        if (bits == sign) return UINT64_MAX; // the only NaN; there is no -0
+        largest = 0x7F;
+        break;
+    case REE_F4E2M1: largest = 0x7; break;
+    case REE_F8E4M3FN: largest = 0x7E; break;
+    case REE_F8E5M2: largest = 0x7C; break;
+    case REE_F16: largest = 0x7C00; break;
+    case REE_BF16: largest = 0x7F80; break;
+    case REE_F32: largest = 0x7F800000; break;
+    case REE_F64: largest = UINT64_C(0x7FF) << 52; break;
+    default: return bits; // unsigned, and float8e8m0, whose NaN is the largest number
     }
     uint64_t magnitude = bits & (sign - 1);
-    if (magnitude > infinity) return UINT64_MAX;
+    if (magnitude > largest) return UINT64_MAX;
     if (magnitude == 0) return sign;
     return bits & sign ? sign - magnitude : sign + magnitude;
 }
