@@ -123,6 +123,17 @@ static struct ree_fact *add_fact(struct ree_prover *p, const struct ree_value *v
     return f;
 }
 
+// Returns the axis of an input's fact: place is the input's index times REE_MAX_RANK, plus the
+// axis.
+static const struct ree_axis *axis_at(const struct ree_prover *p, size_t place) {
+    const struct ree_value *value = p->question->inputs[place / REE_MAX_RANK].value;
+    return &p->facts[value->id]->axes[place % REE_MAX_RANK];
+}
+
+static bool is_same_size(const struct ree_axis *a, const struct ree_axis *b) {
+    return a->kind == b->kind && (a->kind != REE_AXIS_FIXED || a->size == b->size);
+}
+
 // Runs reject inputs in which one symbolic dimension has two sizes. If a symbol names two kinds of
 // dimensions, there are runs that one pass can make and generation cannot.
 static const char *check_symbols(struct ree_prover *p) {
@@ -138,17 +149,15 @@ static const char *check_symbols(struct ree_prover *p) {
                 ree_name_index_add(&index, value->symbols[k], i * REE_MAX_RANK + k);
     }
     ree_name_index_sort(&index);
-    for (size_t n = 1; n < index.n && !why; n++) {
-        const struct ree_name_entry *a = &index.entries[n - 1], *b = &index.entries[n];
-        const struct ree_value *value = q->inputs[b->place / REE_MAX_RANK].value;
-        const struct ree_fact *f = p->facts[q->inputs[a->place / REE_MAX_RANK].value->id];
-        const struct ree_fact *g = p->facts[value->id];
-        if (strcmp(a->name, b->name) != 0 || f->why_not || g->why_not) continue;
-        const struct ree_axis *x = &f->axes[a->place % REE_MAX_RANK];
-        const struct ree_axis *y = &g->axes[b->place % REE_MAX_RANK];
-        if (x->kind != y->kind || (x->kind == REE_AXIS_FIXED && x->size != y->size))
+    const struct ree_name_entry *last = NULL; // with a fact
+    for (const struct ree_name_entry *e = index.entries; e < index.entries + index.n && !why; e++) {
+        const struct ree_value *value = q->inputs[e->place / REE_MAX_RANK].value;
+        if (p->facts[value->id]->why_not) continue;
+        if (last && strcmp(last->name, e->name) == 0 &&
+            !is_same_size(axis_at(p, last->place), axis_at(p, e->place)))
             why = explain_value(p, "input", value,
                                 "a symbolic dimension has the name of one of another size");
+        last = e;
     }
     ree_name_index_finish(&index);
     return why;

@@ -30,9 +30,8 @@ static void make_input(struct ree_value *value, const struct ree_tensor *tensor)
     memset(value->symbols, 0, sizeof value->symbols);
 }
 
-// Reduces the graph to one node, the values that it reads and the values that it computes. `places`
-// is the index of `reads`. Names,
-// constants and subgraphs are unchanged.
+// Reduces the graph to one node, the values that it reads and the values that it computes. Names,
+// constants and subgraphs are unchanged. `places` is the index of `reads`.
 static enum ree_status cut_out(struct ree_graph *graph, size_t index,
                                struct ree_value *const *reads, uint32_t n,
                                const struct ree_value_index *places,
