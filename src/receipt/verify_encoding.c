@@ -13,10 +13,10 @@ static bool same(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b) {
 }
 
 // Decodes the tokens with `decode_flags` and encodes the text with `encode_flags`. The caller
-// releases *out_ids.
+// releases *out_ids. If the text cannot be encoded, *why says so: no receipt states that it can.
 static enum ree_status reencode(const struct ree_tokenizer *tokenizer, const int32_t *ids, size_t n,
                                 uint32_t decode_flags, uint32_t encode_flags, int32_t **out_ids,
-                                size_t *out_n, struct ree_error *err) {
+                                size_t *out_n, struct ree_error *why, struct ree_error *err) {
     char *text;
     size_t nbytes;
     *out_ids = NULL;
@@ -24,7 +24,10 @@ static enum ree_status reencode(const struct ree_tokenizer *tokenizer, const int
     enum ree_status status =
         ree_tokenizer_encode(tokenizer, text, nbytes, encode_flags, out_ids, out_n, err);
     ree_free(text);
-    return status;
+    if (status != REE_INVALID && status != REE_UNSUPPORTED) return status;
+    *why = *err;
+    ree_error_clear(err);
+    return REE_OK;
 }
 
 // Appends at most 6 tokens, the first one ids[at]: each with its id and, in quotes, its text in the
@@ -96,16 +99,21 @@ enum ree_status ree_verify_encoding(struct ree_verification *v,
                                     size_t n, struct ree_error *err) {
     int32_t *plain = NULL, *special = NULL;
     size_t n_plain = 0, n_special = 0;
+    struct ree_error why;
+    why.message[0] = '\0';
     enum ree_status status =
-        reencode(tokenizer, ids, n, REE_SKIP_SPECIAL, REE_ADD_SPECIAL, &plain, &n_plain, err);
+        reencode(tokenizer, ids, n, REE_SKIP_SPECIAL, REE_ADD_SPECIAL, &plain, &n_plain, &why, err);
     if (status == REE_OK && count_special(tokenizer, ids, n))
-        status = reencode(tokenizer, ids, n, 0, REE_PARSE_SPECIAL, &special, &n_special, err);
+        status = reencode(tokenizer, ids, n, 0, REE_PARSE_SPECIAL, &special, &n_special, &why, err);
     if (status != REE_OK)
         ; // returned to the caller
     else if (same(ids, n, plain, n_plain))
         ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES, "%s", "");
     else if (special && same(ids, n, special, n_special))
         status = note_special(v, tokenizer, ids, n, err);
+    else if (why.message[0])
+        ree_verify_add(v, "prompt encoding", REE_VERIFY_NOT_CHECKED,
+                       "the prompt's text cannot be encoded: %s", why.message);
     else
         status = note_difference(v, tokenizer, ids, n, special ? special : plain,
                                  special ? n_special : n_plain, err);

@@ -499,9 +499,31 @@ static enum ree_status place_on_device(struct ree_bind *b, size_t index, struct 
 
 // Called after all nodes are lowered: makes every output tensor dense, and stores the new contents
 // of kv caches in their buffers.
+// Copies outputs that view a kv cache, except a cache's own next value, before anything is stored
+// into the caches: the rows that they view may be replaced then. read_bytes (values.c) cannot read
+// from a cache either.
+static enum ree_status set_aside(struct ree_bind *b) {
+    const struct ree_session *session = b->session;
+    for (size_t i = 0; i < session->model->n_outputs; i++) {
+        struct ree_view *t = b->outputs[i];
+        if (t->kind != REE_TENSOR || t->storage->kind != REE_STORAGE_KV_CACHE) continue;
+        ptrdiff_t cache = ree_session_kv_cache_of_output(session, i);
+        if (cache >= 0) {
+            size_t input = session->kv_caches[cache].spec.input;
+            const struct ree_view *in = b->values[session->model->input_values[input]->id];
+            if (t->storage == in->storage) continue;
+        }
+        b->lower.node = session->model->graph->outputs[i]->producer;
+        REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &b->outputs[i]));
+        REE_TRY(ree_lower_copy_into(&b->lower, t, b->outputs[i]));
+    }
+    return REE_OK;
+}
+
 static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err) {
     const struct ree_model *model = b->session->model;
     size_t n = 0;
+    REE_TRY(set_aside(b));
     for (size_t i = 0; i < model->n_outputs; i++)
         n += b->outputs[i]->kind == REE_TENSOR ? 1 : b->outputs[i]->n_items;
     b->results = ree_arena_alloc_array(&b->arena, n + 1, sizeof *b->results);
@@ -516,12 +538,6 @@ static enum ree_status finish_outputs(struct ree_bind *b, struct ree_error *err)
             continue;
         }
         if (t->kind == REE_TENSOR) {
-            // Copy an output that views a kv cache: read_bytes (values.c) cannot read from one.
-            if (t->storage->kind == REE_STORAGE_KV_CACHE) {
-                REE_TRY(ree_lower_new(&b->lower, t->dtype, t->rank, t->dims, &b->outputs[i]));
-                REE_TRY(ree_lower_copy_into(&b->lower, t, b->outputs[i]));
-                t = b->outputs[i];
-            }
             REE_TRY(ree_lower_dense(&b->lower, t, &b->outputs[i]));
             if (b->on_device[i]) REE_TRY(place_on_device(b, i, &b->outputs[i], err));
             b->results[b->n_results++] = b->outputs[i];

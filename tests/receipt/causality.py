@@ -1203,6 +1203,65 @@ def too_large(m):
     m.op("Mul", ["sum", "zero"], "leak")
 
 
+def rows_of_ids(m):
+    """The new rows of two caches: r is the token's id, double 2 r, more r + 1."""
+    with_cache(m, "key", "value")
+    m.const("two", [2.0], [])
+    m.const("one", [1.0], [])
+    m.op("Cast", ["input_ids"], "ids", to=1)
+    m.op("Unsqueeze", ["ids", "n1"], "ids3")
+    m.op("Unsqueeze", ["ids3", "last"], "r")
+    m.op("Mul", ["r", "two"], "double")
+    m.op("Add", ["r", "one"], "more")
+
+
+def leak_difference(m, first, second, weight):
+    """The sum over one cache times a weight, less the sum over another."""
+    m.const("weight", [weight], [])
+    m.const("zeros", [0.0], [1, 1, 1])
+    m.op("ReduceSum", [first, "n2"], "sum_1", keepdims=0)
+    m.op("ReduceSum", [second, "n2"], "sum_2", keepdims=0)
+    m.op("Mul", ["sum_1", "weight"], "weighted")
+    m.op("Sub", ["weighted", "sum_2"], "difference")
+    m.op("Mul", ["seen", "zeros"], "nothing")
+    m.op("Add", ["nothing", "difference"], "leak")
+
+
+def swapped(m, first):
+    """Each cache continues the other one."""
+    rows_of_ids(m)
+    for cache, row in (("key", "double"), ("value", "more")):
+        m.op("Concat", [f"past_key_values.0.{cache}", row], f"present.0.{'value' if cache == 'key' else 'key'}", axis=2)
+    leak_difference(m, "present.0.key", "present.0.value", 0.7)
+
+
+def two_of_one(m, first):
+    """Two nodes append different rows to one cache. One result is its next value, the other that of another cache."""
+    rows_of_ids(m)
+    nodes = [("r", "present.0.value"), ("double", "present.0.key")]
+    for row, output in nodes if first else nodes[::-1]:
+        m.op("Concat", ["past_key_values.0.key", row], output, axis=2)
+    leak_difference(m, "past_key_values.0.value", "present.0.key", 3.1)
+
+
+def order_of_outputs(folder):
+    """What a run computes does not depend on the order of nodes or outputs, whichever cache an output continues."""
+    for build in (swapped, two_of_one):
+        found = set()
+        for first in (True, False):
+            for turned in (False, True):
+                m = Model(17)
+                build(m, first)
+                if turned:
+                    m.outputs[1:] = m.outputs[:0:-1]
+                path = folder / "r.json"
+                done = run(m.finish(folder / "order.onnx", weight=1.0), "--prompt-ids", "1,2,5,4,3", "--max-new-tokens", 6, "--ignore-eos",
+                           "--logits-hash", "--receipt-path", path)
+                check(done.returncode == 0, done.stderr)
+                found.add(vectors.parse(path.read_text())["body"]["output"]["logits_sha256"])
+        check(len(found) == 1, f"{build.__name__}: {found}")
+
+
 def outside_the_proof(folder):
     """What the logits do not depend on can differ between one pass and steps, too."""
     path = folder / "r.json"
@@ -1244,7 +1303,8 @@ def main():
     parser.add_argument("--before", help="an older program that checks in one pass without a proof; its verdicts are printed")
     args = parser.parse_args()
     for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, no_folding, requested_rows, declared_types, hashed_logits, beside_a_resumed_one, only_in_steps, proved,
-                 surplus_attributes, outside_the_proof):
+                 surplus_attributes, outside_the_proof,
+                 order_of_outputs):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     return harness.finish()

@@ -676,6 +676,21 @@ def encodings(folder):
         check(theirs.endswith(", ...") == more and theirs.count("5 '") == 6, f"{n} tokens: {detail}")
 
 
+def unencodable(folder):
+    """A prompt whose text the tokenizer cannot encode: nothing in an honest receipt states that it can."""
+    model = shutil.copytree(STORIES, folder / "model")
+    tokenizer = json.loads((model / "tokenizer.json").read_text())
+    tokenizer["pre_tokenizer"] = None  # then a space is no piece of the vocabulary
+    tokenizer["model"]["unk_token"] = "[UNK]"
+    (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+    vocab = tokenizer["model"]["vocab"]
+    path = folder / "r.json"
+    make(path, model, "--prompt-ids", f"0,{vocab['a']},{vocab[chr(0x120) + 'a']}", "--max-new-tokens", 3)
+    in_part(path, model, ["prompt encoding"])
+    code, found = verify(path, model)
+    check("cannot be encoded" in found["prompt encoding"], f"the reason: {found}")
+
+
 def requests(folder):
     """The prover must not choose what the verifier requested."""
     ask, other, path, to = (folder / name for name in ("ask.json", "other.json", "r.json", "changed.json"))
@@ -923,7 +938,7 @@ def main():
     parser.add_argument("--device")
     args = parser.parse_args()
     cases = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, hostile, encoded_texts, boundary, cut_character,
-             ends_and_limits, every_field, encodings, requests, exported, without_cache,
+             ends_and_limits, every_field, encodings, unencodable, requests, exported, without_cache,
              tensors, interrupted]
     if args.device:
         harness.need_device(args.ree_run, args.device)

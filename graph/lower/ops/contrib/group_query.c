@@ -213,15 +213,18 @@ static enum ree_status merge_in_place(struct ree_lower *lower, const struct grou
     return ree_lower_scatter_positions(lower, *out, 2, rows, new);
 }
 
-// Reports whether only this input of the node reads the elements of its value, which must be an
-// input of the graph. Shape reads only dimensions.
+// Reports whether only this input of the node reads the elements of its value, and only once. The
+// value must be an input of the graph that contains the node. Shape reads only dimensions.
 static bool is_only_reader(const struct ree_node *node, size_t input) {
     const struct ree_value *value = node->inputs[input];
     uint32_t n_known = 0;
+    const struct ree_graph *graph = value->graph;
     if (value->producer || !value->is_input) return false;
+    // The body of a loop may run several times.
+    if (node->id >= graph->n_nodes || graph->nodes[node->id] != node) return false;
     if (value->n_uses == 1) return true;
-    for (size_t i = 0; i < value->graph->n_nodes; i++) {
-        const struct ree_node *other = value->graph->nodes[i];
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        const struct ree_node *other = graph->nodes[i];
         bool is_shape = strcmp(other->op_type, "Shape") == 0 && !other->domain[0];
         for (size_t k = 0; k < other->n_inputs; k++)
             n_known += other->inputs[k] == value && (is_shape || (other == node && k == input));
