@@ -222,6 +222,7 @@ enum ree_status ree_lower_op_compress(struct ree_lower *lower, struct ree_view *
 // Returns whether an element is not zero. For floats, -0 is also zero. float8e8m0 has no zero.
 static bool is_nonzero(enum ree_dtype dtype, const unsigned char *element) {
     const unsigned width = ree_dtype_bits(dtype);
+    if (width == 0) return false; // a string
     bool has_minus_zero = ree_dtype_is_float(dtype) && dtype != REE_F8E4M3FNUZ &&
                           dtype != REE_F8E5M2FNUZ && dtype != REE_F8E8M0;
     uint64_t bits = 0, sign = UINT64_C(1) << (width - 1);
