@@ -10,6 +10,7 @@
 // NaNs are equal and come last: no digest of a run covers their signs and payloads.
 static uint64_t order_key(enum ree_dtype dtype, const unsigned char *element) {
     const unsigned width = ree_dtype_bits(dtype);
+    if (width == 0) return 0; // a string
     const uint64_t sign = UINT64_C(1) << (width - 1);
     uint64_t bits = 0, largest;                    // the magnitude above which there are NaNs
     memcpy(&bits, element, ree_dtype_size(dtype)); // little-endian
