@@ -208,9 +208,13 @@ static bool is_listed(const char *list, const char *name) {
 
 static const char *check_attributes(struct ree_prover *p, const struct ree_node *node,
                                     const struct ree_causality_row *row) {
-    for (size_t i = 0; i < node->n_attrs; i++)
-        if (!is_listed(row->attributes, node->attrs[i].name))
-            return explain_node(p, node, "it has an attribute that its operator does not have");
+    for (size_t i = 0; i < node->n_attrs; i++) {
+        char why[160];
+        if (is_listed(row->attributes, node->attrs[i].name)) continue;
+        snprintf(why, sizeof why, "ree has no rule for its attribute '%.100s'",
+                 node->attrs[i].name);
+        return explain_node(p, node, why);
+    }
     return NULL;
 }
 

@@ -6,6 +6,8 @@
 
 #define MS "com.microsoft"
 #define ALL_INPUTS 0xffffffffu
+#define OF_REDUCTION "axes keepdims noop_with_empty_axes"
+#define OF_NORM "axis epsilon stash_type"
 
 // Each operator returns NaN wherever a float input is NaN, unless its rule states otherwise. A test
 // runs all of them with NaN (causality/nan), except MatMul of ree.internal.
@@ -77,28 +79,20 @@ static const struct ree_causality_row rows[] = {
     {"ree", "MatMulNBits", 0, 0, ree_causality_matmul_nbits, 0,
      "K N accuracy_level activation_block_size bits block_size"},
     {"", "Softmax", 0, 0, ree_causality_softmax, 0, "axis"},
-    {"", "ReduceSum", 0, 0, ree_causality_reduce, REE_REDUCE_TO_SUM,
-     "axes keepdims noop_with_empty_axes"},
-    {"", "ReduceMean", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER,
-     "axes keepdims noop_with_empty_axes"},
-    {"", "ReduceMax", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER,
-     "axes keepdims noop_with_empty_axes"},
-    {"", "ReduceMin", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER,
-     "axes keepdims noop_with_empty_axes"},
-    {"", "ReduceProd", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER,
-     "axes keepdims noop_with_empty_axes"},
-    {"", "ReduceL1", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER,
-     "axes keepdims noop_with_empty_axes"},
-    {"", "ReduceL2", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER,
-     "axes keepdims noop_with_empty_axes"},
-    {"", "ReduceSumSquare", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER,
-     "axes keepdims noop_with_empty_axes"},
+    {"", "ReduceSum", 0, 0, ree_causality_reduce, REE_REDUCE_TO_SUM, OF_REDUCTION},
+    {"", "ReduceMean", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER, OF_REDUCTION},
+    {"", "ReduceMax", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER, OF_REDUCTION},
+    {"", "ReduceMin", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER, OF_REDUCTION},
+    {"", "ReduceProd", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER, OF_REDUCTION},
+    {"", "ReduceL1", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER, OF_REDUCTION},
+    {"", "ReduceL2", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER, OF_REDUCTION},
+    {"", "ReduceSumSquare", 0, 0, ree_causality_reduce, REE_REDUCE_OTHER, OF_REDUCTION},
     {"", "CumSum", 0, 0, ree_causality_cumsum, 0, "exclusive reverse"},
     {"", "Conv", 0, 0, ree_causality_conv, 0, "auto_pad dilations group kernel_shape pads strides"},
-    {"", "LayerNormalization", 0, 0, ree_causality_norm, 0, "axis epsilon stash_type"},
-    {"", "RMSNormalization", 0, 0, ree_causality_norm, 0, "axis epsilon stash_type"},
-    {"", "SimplifiedLayerNormalization", 0, 0, ree_causality_norm, 0, "axis epsilon stash_type"},
-    {MS, "SimplifiedLayerNormalization", 0, 0, ree_causality_norm, 0, "axis epsilon stash_type"},
+    {"", "LayerNormalization", 0, 0, ree_causality_norm, 0, OF_NORM},
+    {"", "RMSNormalization", 0, 0, ree_causality_norm, 0, OF_NORM},
+    {"", "SimplifiedLayerNormalization", 0, 0, ree_causality_norm, 0, OF_NORM},
+    {MS, "SimplifiedLayerNormalization", 0, 0, ree_causality_norm, 0, OF_NORM},
     {MS, "SkipLayerNormalization", 0, 0, ree_causality_skip_norm, 0, "epsilon"},
     {MS, "SkipSimplifiedLayerNormalization", 0, 0, ree_causality_skip_norm, 0, "epsilon"},
     // movement.c

@@ -249,11 +249,11 @@ static enum ree_status regenerate(struct text_check *c, struct ree_generation *o
     int64_t context = g->info.context_length;
     g->info.context_length = 0;
     enum ree_status status = ree_generate(g, &c->prompt, 1, &options, out, &stats, err);
-    // A NaN, or an index out of range, may come from a later token of the prompt, if the prover
-    // divided it otherwise. Token by token there is none.
+    // If the prover divided the prompt otherwise, a NaN, an index out of range or a tensor that is
+    // too large may come from a later token. Token by token there is none.
     const uint32_t chunk = g->options.prefill_chunk;
-    if (status == REE_INVALID && !c->what->traced && g->info.has_cache && c->prompt.n > 1 &&
-        g->causality.is_proved) {
+    if ((status == REE_INVALID || status == REE_UNSUPPORTED) && !c->what->traced &&
+        g->info.has_cache && c->prompt.n > 1 && g->causality.is_proved) {
         ree_error_clear(err);
         g->options.prefill_chunk = 1;
         status = ree_generate(g, &c->prompt, 1, &options, out, &stats, err);

@@ -41,7 +41,7 @@ WITHOUT_NAN = ("compare", "logic", "logic_not", "constant_node", "shape", "const
 
 def rows():
     """Returns (domain, operator, rule, argument of the rule) for each entry of the table."""
-    found = re.findall(r'\{(""|MS|"ree.internal"|"ree"), "(\w+)", [^{}]*?ree_causality_(\w+),\s*(\w+),\s*"', RULES.read_text())
+    found = re.findall(r'\{(""|MS|"ree.internal"|"ree"), "(\w+)", [^{}]*?ree_causality_(\w+),\s*(\w+),\s*["O]', RULES.read_text())
     check(len(found) > 80, f"{len(found)} rules are found")
     return [({'""': "", "MS": "com.microsoft"}.get(domain, domain.strip('"')), op, rule, arg) for domain, op, rule, arg in found]
 

@@ -162,7 +162,7 @@ def prepare(ree_run, inputs):
     text("a", "--trace", inputs / "a.trace", "--dump-tensors", ".*", "--dump-folder", inputs / "dump")
     text("b", "--trace", inputs / "b.trace", "--inject-fault", "30:1:22")
     text("drawn", "--trace", inputs / "drawn.trace", "--temperature", "20", "--seed", "5")
-    # Two lies: drawn tokens as those of temperature 0, and a false answer of the honest run.
+    # Two false receipts. One states temperature 0, but its tokens were drawn. The other states a false text of a's answer.
     change(inputs / "drawn.json", lambda body: body.update(sampling=json.loads((inputs / "a.json").read_text())["body"]["sampling"]))
     shutil.copy(inputs / "a.json", inputs / "false.json")
     change(inputs / "false.json", lambda body: body["output"].update(text="another answer"))
