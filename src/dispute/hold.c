@@ -273,7 +273,9 @@ static enum ree_status judge(struct holding *h, struct terms *t, struct ree_strb
         is_same ? ree_referee_same(&t->model, &options, &h->ruling, &h->undecided)
                 : ree_referee_opened(d->claim, &t->model, &options, &h->ruling, &h->undecided);
     const bool *withheld = h->ruling.is_withheld;
-    if (status == REE_NO_MEMORY) return ree_fail(err, status, "%s", h->undecided.message);
+    // Not undecided: the same dispute, held again, may succeed.
+    if (status == REE_NO_MEMORY || status == REE_IO)
+        return ree_fail(err, status, "%s", h->undecided.message);
     out->is_decided = status == REE_OK;
     if (is_same || out->is_decided || withheld[0] == withheld[1]) return REE_OK;
     out->is_judged = false; // the silent party is named as silent
