@@ -301,14 +301,21 @@ static enum ree_status finish_opening(struct ree_vk *vk, enum ree_status status,
     return status;
 }
 
-enum ree_status ree_vk_open(const char *which, const struct ree_device_options *options,
-                            struct ree_device **out, struct ree_error *err) {
+static enum ree_status open_device(const char *which, const struct ree_device_options *options,
+                                   bool was_just_tried, struct ree_device **out,
+                                   struct ree_error *err) {
     struct ree_vk *vk;
     *out = NULL;
     REE_TRY(create(&vk, err));
+    vk->was_just_tried = was_just_tried;
     enum ree_status status = identify_driver(vk, which, options, err);
     if (status == REE_OK) status = open_steps(vk, options, err);
     return finish_opening(vk, status, out);
+}
+
+enum ree_status ree_vk_open(const char *which, const struct ree_device_options *options,
+                            struct ree_device **out, struct ree_error *err) {
+    return open_device(which, options, false, out, err);
 }
 
 enum ree_status ree_vk_open_for_compiling(const char *which, struct ree_vk **out,
@@ -338,7 +345,7 @@ static enum ree_status open_or_try(const char *which, const struct ree_device_op
     // Close the instance before the fork: the child would not have the driver's threads.
     destroy(&vk->base);
     REE_TRY(ree_vk_try_driver(which, options, name, err));
-    return ree_vk_open(which, options, out, err);
+    return open_device(which, options, true, out, err);
 }
 
 enum ree_status ree_vulkan_device_open(const char *which, const struct ree_device_options *options,

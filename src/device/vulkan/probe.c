@@ -5,7 +5,8 @@
 // those of the scalar source compiled as C. The first form without a wrong result is used. Integers
 // are the last form and are tested only if they are needed. A device that computes them incorrectly
 // is rejected. The results are kept in the cache folder. Later starts repeat only the first trial,
-// the native forms: if its results differ from the recorded ones, the device is probed again.
+// the native forms: if its results differ from the recorded ones, the device is probed again. A
+// process whose own child has just probed the driver (driver_trial.c) repeats nothing.
 #include "device/vulkan/vulkan.h"
 #include "device/vulkan/encode.h"
 #include "device/probe_vectors.h"
@@ -297,7 +298,8 @@ enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options 
     struct probe probe = {0};
     enum ree_status status = ree_probe_vectors_init(&probe.vectors, err);
     if (status == REE_OK) status = create_buffers(vk, &probe, err);
-    if (status == REE_OK && is_known) status = repeat_native(vk, &probe, &is_known, err);
+    if (status == REE_OK && is_known && !vk->was_just_tried)
+        status = repeat_native(vk, &probe, &is_known, err);
     if (status == REE_OK && !is_known) status = test_all(vk, &probe, options, err);
     ree_vk_buffer_destroy(&vk->base, probe.block);
     ree_vk_buffer_destroy(&vk->base, probe.inputs);
