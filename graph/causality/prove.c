@@ -30,8 +30,8 @@ static void set_row(struct ree_fact *f, enum ree_dtype dtype, uint32_t rank,
 }
 
 // A run over other numbers of tokens than the model declares is no run that generation can make.
-static void refuse_fixed_length(struct ree_fact *f, const struct ree_value *value) {
-    if (value->has_shape && value->rank > 0 && value->dims[value->rank - 1] >= 0)
+static void refuse_fixed_length(struct ree_fact *f, const struct ree_value *value, uint32_t axis) {
+    if (value->has_shape && axis < value->rank && value->dims[axis] >= 0)
         f->why_not = "an input of a fixed length";
 }
 
@@ -47,6 +47,7 @@ static void set_kv_cache(struct ree_fact *f, const struct ree_prover *p, size_t 
     f->follows = 1u << in->axis;
     f->may_be_nan = true;
     f->past = (ptrdiff_t)i + 1;
+    refuse_fixed_length(f, value, in->axis);
     if (!value->has_shape || !in->next) f->why_not = "a cache without a shape or an output";
 }
 
@@ -58,24 +59,24 @@ static void set_input(struct ree_fact *f, const struct ree_prover *p, size_t i) 
     case REE_CAUSALITY_TOKENS:
         set_row(f, dtype, 2, REE_AXIS_NEW);
         f->follows = 1u << 1;
-        refuse_fixed_length(f, in->value);
+        refuse_fixed_length(f, in->value, f->rank - 1);
         break;
     case REE_CAUSALITY_POSITIONS:
         set_row(f, dtype, in->rank == 1 ? 1 : 2, REE_AXIS_NEW);
         f->is_ramp = dtype == REE_I64 || dtype == REE_I32;
         f->ramp = f->rank - 1;
-        refuse_fixed_length(f, in->value);
+        refuse_fixed_length(f, in->value, f->rank - 1);
         break;
     case REE_CAUSALITY_ONES:
         set_row(f, dtype, 2, p->has_cache ? REE_AXIS_ALL : REE_AXIS_NEW);
         f->has_fill = true;
         f->fill = 1;
-        refuse_fixed_length(f, in->value);
+        refuse_fixed_length(f, in->value, f->rank - 1);
         break;
     case REE_CAUSALITY_ZEROS:
         set_row(f, dtype, 2, REE_AXIS_NEW);
         f->has_fill = true;
-        refuse_fixed_length(f, in->value);
+        refuse_fixed_length(f, in->value, f->rank - 1);
         break;
     case REE_CAUSALITY_PAST_LENGTH:
         set_count(f, dtype, in->rank, (struct ree_count){.past = past});
@@ -90,6 +91,7 @@ static void set_input(struct ree_fact *f, const struct ree_prover *p, size_t i) 
         f->axes[1] = (struct ree_axis){REE_AXIS_ROWS, 0};
         f->axes[2] = (struct ree_axis){REE_AXIS_FIXED, 1};
         f->is_rows = f->counts_only = true;
+        refuse_fixed_length(f, in->value, 1);
         break;
     case REE_CAUSALITY_KV_CACHE: set_kv_cache(f, p, i); break;
     case REE_CAUSALITY_OTHER: f->why_not = "an input that differs between runs"; break;
@@ -149,10 +151,9 @@ static const char *check_symbols(struct ree_prover *p) {
                 ree_name_index_add(&index, value->symbols[k], i * REE_MAX_RANK + k);
     }
     ree_name_index_sort(&index);
-    const struct ree_name_entry *last = NULL; // with a fact
+    const struct ree_name_entry *last = NULL;
     for (const struct ree_name_entry *e = index.entries; e < index.entries + index.n && !why; e++) {
         const struct ree_value *value = q->inputs[e->place / REE_MAX_RANK].value;
-        if (p->facts[value->id]->why_not) continue;
         if (last && strcmp(last->name, e->name) == 0 &&
             !is_same_size(axis_at(p, last->place), axis_at(p, e->place)))
             why = explain_value(p, "input", value,
@@ -290,6 +291,16 @@ static bool derive(struct ree_prover *p, const struct ree_node *node) {
     return true;
 }
 
+// Each run checks the type and the shape of every input, whether or not a node reads it. So one
+// that is unlike what generation gives refuses runs that generation makes, or allows others.
+static const char *check_model_inputs(struct ree_prover *p) {
+    for (size_t i = 0; i < p->question->n_inputs; i++) {
+        const struct ree_fact *f = p->facts[p->question->inputs[i].value->id];
+        if (f && f->why_not) return f->why_not;
+    }
+    return NULL;
+}
+
 // Outputs
 
 static const char *check_logits(struct ree_prover *p) {
@@ -323,7 +334,8 @@ static const char *prove(struct ree_prover *p) {
     if (!p->facts || !begin(p)) return "out of memory";
     for (size_t i = 0; i < graph->n_nodes; i++)
         if (graph->nodes[i]->n_outputs && !derive(p, graph->nodes[i])) return "out of memory";
-    const char *why = check_logits(p);
+    const char *why = check_model_inputs(p);
+    if (!why) why = check_logits(p);
     for (size_t i = 0; !why && i < p->question->n_inputs; i++)
         if (p->question->inputs[i].kind == REE_CAUSALITY_KV_CACHE) why = check_kv_cache(p, i);
     // A node whose results neither the logits nor the caches need runs as well: it could fail, or

@@ -56,6 +56,8 @@ static enum ree_status find_kind(struct ree_onnx_reader *reader, const Onnx__Att
 
 static enum ree_status read_string(struct ree_onnx_reader *reader, const ProtobufCBinaryData *data,
                                    const char **out) {
+    if (data->len && memchr(data->data, 0, data->len))
+        return ree_fail(reader->err, REE_UNSUPPORTED, "has a string that contains a NUL byte");
     *out = ree_arena_strndup(reader->arena, (const char *)data->data, data->len);
     return *out ? REE_OK : ree_onnx_no_memory(reader);
 }
@@ -65,10 +67,7 @@ static enum ree_status read_strings(struct ree_onnx_reader *reader,
     const char **strings = ree_arena_alloc_array(reader->arena, proto->n_strings, sizeof *strings);
     if (!strings) return ree_onnx_no_memory(reader);
     for (size_t i = 0; i < proto->n_strings; i++) {
-        const ProtobufCBinaryData *s = &proto->strings[i];
-        if (s->len && memchr(s->data, 0, s->len))
-            return ree_fail(reader->err, REE_UNSUPPORTED, "string %zu contains a NUL byte", i);
-        REE_TRY(read_string(reader, s, &strings[i]));
+        REE_TRY(read_string(reader, &proto->strings[i], &strings[i]));
     }
     attr->strings = strings;
     attr->n = proto->n_strings;

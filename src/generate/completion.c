@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "base/status.h"
 #include "generate/eos.h"
+#include "text/utf8.h"
 
 static enum ree_status copy_stops(struct ree_completion *c, struct ree_error *err) {
     size_t n = c->options.n_stops;
@@ -17,6 +18,9 @@ static enum ree_status copy_stops(struct ree_completion *c, struct ree_error *er
     if (!stops) return ree_no_memory(err);
     for (size_t i = 0; i < n; i++) {
         if (!c->options.stops[i][0]) return ree_fail(err, REE_INVALID, "a stop text is empty");
+        size_t size = strlen(c->options.stops[i]);
+        if (ree_utf8_valid_prefix(c->options.stops[i], size) != size)
+            return ree_fail(err, REE_INVALID, "stop text %zu is not UTF-8", i + 1);
         stops[i] = ree_arena_strdup(&c->arena, c->options.stops[i]);
         if (!stops[i]) return ree_no_memory(err);
     }

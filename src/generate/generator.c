@@ -20,7 +20,7 @@ static bool may_mix_lengths(const struct ree_generator *g) {
     const char *format = ree_model_metadata(g->model, "ree.format");
     return !g->options.exact_lengths && g->roles.n_kv_caches > 0 && format &&
            strcmp(format, "ree-causal-lm/1") == 0 && g->roles.positions != REE_NO_INPUT &&
-           !g->roles.fixed_batch;
+           !g->roles.shared_positions && !g->roles.fixed_batch;
 }
 
 static enum ree_status prove_causality(struct ree_generator *g, struct ree_error *err) {

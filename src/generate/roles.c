@@ -222,11 +222,14 @@ static enum ree_status find_inputs(const struct ree_model *model,
                             "not a language model that ree can run: the purpose of the input '%s' "
                             "is unknown; known are token ids, attention mask, positions, caches",
                             port->name);
-        if (*role == REE_ROLE_TOKENS) {
-            roles->tokens = i;
-            if (port->has_shape && port->rank == 2 && port->dims[0] == 1) roles->fixed_batch = true;
-        }
-        if (*role == REE_ROLE_POSITIONS) roles->positions = i;
+        bool has_batch = *role == REE_ROLE_TOKENS || *role == REE_ROLE_ATTENTION_MASK ||
+                         *role == REE_ROLE_POSITIONS || *role == REE_ROLE_TOKEN_TYPES;
+        if (has_batch && port->has_shape && port->rank == 2 && port->dims[0] == 1)
+            roles->fixed_batch = true;
+        if (*role == REE_ROLE_TOKENS) roles->tokens = i;
+        if (*role != REE_ROLE_POSITIONS) continue;
+        roles->positions = i;
+        if (port->has_shape && port->rank == 1) roles->shared_positions = true;
     }
     if (roles->tokens != REE_NO_INPUT) return REE_OK;
     return ree_fail(err, REE_UNSUPPORTED,

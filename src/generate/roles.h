@@ -26,6 +26,8 @@ struct ree_roles {
     size_t n_kv_caches;
     struct ree_kv_cache_spec *kv_caches;
     bool fixed_batch; // the model accepts only one sequence at a time
+    // An input of positions has no batch dimension: all sequences of a batch have the same.
+    bool shared_positions;
     bool by_folder;   // the roles could be found only with the names in genai_config.json
 };
 

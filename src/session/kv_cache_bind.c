@@ -34,6 +34,7 @@ enum ree_status ree_bind_kv_cache_input(struct ree_bind *b, size_t index, struct
     struct ree_lower_kv_cache run_inputs = {.index = (uint32_t)index,
                                             .rank = port->rank,
                                             .axis = cache->spec.axis,
+                                            .batch_axis = cache->spec.batch_axis,
                                             .capacity = cache->capacity};
     // If another session keeps the cache, only its shape exists here.
     if (cache->spec.output == REE_NO_OUTPUT) run_inputs.capacity = cache->dims[cache->spec.axis];
@@ -42,7 +43,6 @@ enum ree_status ree_bind_kv_cache_input(struct ree_bind *b, size_t index, struct
         run_inputs.table = b->page_table;
         run_inputs.targets = b->page_targets;
         run_inputs.page_bits = b->session->pages->page_bits;
-        run_inputs.batch_axis = cache->spec.batch_axis;
         return ree_lower_paged_kv_cache(&b->lower, port->dtype, &run_inputs, cache->capacity, out);
     }
     return ree_lower_kv_cache(&b->lower, port->dtype, &run_inputs, out);

@@ -133,6 +133,20 @@ static int by_id(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
+// Tells the model which of its pieces are special tokens.
+static enum ree_status note_special_pieces(struct ree_tokenizer *tokenizer, struct ree_error *err) {
+    struct ree_lm *lm = &tokenizer->lm;
+    for (size_t i = 0; i < tokenizer->n_added; i++) {
+        const struct ree_added_token *token = &tokenizer->added[i];
+        if (!token->special || token->id == lm->unk || !ree_vocab_piece(&lm->vocab, token->id))
+            continue;
+        if (!lm->special) lm->special = ree_alloc_zeroed(lm->vocab.n / 32 + 1, sizeof *lm->special);
+        if (!lm->special) return ree_fail(err, REE_NO_MEMORY, "no memory for added tokens");
+        lm->special[token->id / 32] |= 1u << (token->id % 32);
+    }
+    return REE_OK;
+}
+
 enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_error *err) {
     if (tokenizer->n_added)
         qsort(tokenizer->added, tokenizer->n_added, sizeof *tokenizer->added, by_id);
@@ -154,6 +168,7 @@ enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_er
                               tokenizer->added[i].content.data);
         *slot = (int32_t)i;
     }
+    if (status == REE_OK) status = note_special_pieces(tokenizer, err);
     if (status == REE_OK) status = make_trie(tokenizer, &tokenizer->exact, false, entries, err);
     if (status == REE_OK) status = make_trie(tokenizer, &tokenizer->normal, true, entries, err);
     ree_free(entries);

@@ -1,6 +1,7 @@
 // Byte pair encoding (Sennrich et al., 2016): a word is cut into characters, and the adjacent pair
 // with the lowest rank is merged until no pair can be merged.
 #include "text/bytes.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "text/lm.h"
 #include "text/utf8.h"
@@ -15,11 +16,12 @@ enum ree_status ree_bpe_add_merge(struct ree_lm *lm, int32_t left, int32_t right
         if (!merges) return ree_fail(err, REE_NO_MEMORY, "no memory for the merges");
         for (uint32_t i = 0; i < n; i++)
             merges[i] = (struct ree_merge){.id = -1};
+        ree_hash_init();
         lm->merges = merges;
         lm->merge_mask = n - 1;
         for (uint32_t i = 0; i < old; i++) {
             if (before[i].id < 0) continue;
-            uint32_t at = (uint32_t)ree_hash_fold(before[i].pair, 0x9E3779B97F4A7C15u);
+            uint32_t at = (uint32_t)ree_hash_u64(before[i].pair);
             for (at &= lm->merge_mask; merges[at].id >= 0;)
                 at = (at + 1) & lm->merge_mask;
             merges[at] = before[i];
@@ -27,7 +29,7 @@ enum ree_status ree_bpe_add_merge(struct ree_lm *lm, int32_t left, int32_t right
         ree_free(before);
     }
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    uint32_t at = (uint32_t)ree_hash_fold(pair, 0x9E3779B97F4A7C15u) & lm->merge_mask;
+    uint32_t at = (uint32_t)ree_hash_u64(pair) & lm->merge_mask;
     while (lm->merges[at].id >= 0 && lm->merges[at].pair != pair)
         at = (at + 1) & lm->merge_mask;
     if (lm->merges[at].id < 0) lm->n_merges++;

@@ -67,6 +67,7 @@ static enum ree_status encode(struct encoder *encoder, const char *text, size_t 
                                       encoder};
     REE_TRY(ree_pieces_init(&encoder->pieces, &tokenizer->pretokenizer, err));
     REE_TRY(ree_lm_scratch_init(&encoder->scratch, &tokenizer->lm, n, err));
+    encoder->scratch.finds_special = (encoder->flags & REE_PARSE_SPECIAL) != 0;
     REE_TRY(ree_ids_grow(&encoder->ids, err));
     if (n) REE_TRY(ree_added_cut(&cut, text, n, 1, err));
     if (encoder->flags & REE_ADD_SPECIAL)

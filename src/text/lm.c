@@ -12,6 +12,7 @@ void ree_lm_finish(struct ree_lm *lm) {
     ree_free(lm->merges);
     ree_free(lm->adjacent);
     ree_free(lm->scores);
+    ree_free(lm->special);
     memset(lm, 0, sizeof *lm);
 }
 
@@ -35,12 +36,34 @@ enum ree_status ree_lm_prepare(struct ree_lm *lm, struct ree_error *err) {
         lm->unk = unk->data ? ree_vocab_find(&lm->vocab, unk->data, unk->size) : -1;
     }
     if (lm->kind == REE_LM_BPE) return ree_bpe_prepare(lm, err);
-    return lm->kind == REE_LM_UNIGRAM ? ree_unigram_prepare(lm, err) : REE_OK;
+    if (lm->kind == REE_LM_UNIGRAM) return ree_unigram_prepare(lm, err);
+    return lm->kind == REE_LM_WORDPIECE ? ree_wordpiece_prepare(lm, err) : REE_OK;
 }
 
-static enum ree_status encode_wordlevel(const struct ree_lm *lm, const char *piece, size_t n,
-                                        struct ree_ids *ids, struct ree_error *err) {
-    int32_t id = ree_vocab_find(&lm->vocab, piece, n);
+enum ree_status ree_lm_make_trie(struct ree_lm *lm, struct ree_error *err) {
+    size_t n = 0;
+    struct ree_trie_entry *entries = ree_alloc_zeroed(lm->vocab.n + 1, sizeof *entries);
+    if (!entries) return ree_fail(err, REE_NO_MEMORY, "no memory for the vocabulary");
+    enum ree_status status = REE_OK;
+    for (uint32_t id = 0; status == REE_OK && id < lm->vocab.n; id++) {
+        const struct ree_str *piece = ree_vocab_piece(&lm->vocab, (int32_t)id);
+        if (!piece || piece->size == 0) continue;
+        if (piece->size > REE_PIECE_MAX)
+            status = ree_fail(err, REE_UNSUPPORTED,
+                              "token %u has %zu bytes, more than the %d that a model of this kind "
+                              "may have",
+                              id, piece->size, REE_PIECE_MAX);
+        entries[n++] = (struct ree_trie_entry){*piece, (int32_t)id};
+    }
+    if (status == REE_OK) status = ree_trie_init(&lm->trie, entries, n, err);
+    ree_free(entries);
+    return status;
+}
+
+static enum ree_status encode_wordlevel(const struct ree_lm *lm,
+                                        const struct ree_lm_scratch *scratch, const char *piece,
+                                        size_t n, struct ree_ids *ids, struct ree_error *err) {
+    int32_t id = ree_lm_found(lm, scratch, ree_vocab_find(&lm->vocab, piece, n));
     if (id < 0) id = lm->unk;
     if (id >= 0) return ree_ids_add(ids, id, err);
     return ree_fail(
@@ -56,6 +79,6 @@ enum ree_status ree_lm_encode(const struct ree_lm *lm, struct ree_lm_scratch *sc
     case REE_LM_BPE: return ree_bpe_encode(lm, scratch, piece, n, ids, err);
     case REE_LM_UNIGRAM: return ree_unigram_encode(lm, scratch, piece, n, ids, err);
     case REE_LM_WORDPIECE: return ree_wordpiece_encode(lm, scratch, piece, n, ids, err);
-    default: return encode_wordlevel(lm, piece, n, ids, err);
+    default: return encode_wordlevel(lm, scratch, piece, n, ids, err);
     }
 }

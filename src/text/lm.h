@@ -3,9 +3,14 @@
 #ifndef REE_TEXT_LM_H
 #define REE_TEXT_LM_H
 
+#include "base/hash.h"
 #include "base/strbuf.h"
 #include "text/trie.h"
 #include "text/vocab.h"
+
+// Maximum bytes of a piece of Unigram and WordPiece, which search pieces from each position of a
+// text. Real vocabularies have at most about 100.
+#define REE_PIECE_MAX 1024
 
 enum ree_lm_kind { REE_LM_BPE, REE_LM_UNIGRAM, REE_LM_WORDPIECE, REE_LM_WORDLEVEL };
 
@@ -42,10 +47,16 @@ struct ree_lm {
     // Fields of Unigram
     double *scores; // [vocab.n]: log probability of each piece, by id
     double unk_score;
-    struct ree_trie trie; // all pieces of the vocabulary
 
-    // Field of WordPiece
-    uint32_t max_chars; // a word of more characters becomes unk_token
+    // Fields of WordPiece
+    uint32_t max_chars;   // a word of more characters becomes unk_token
+    uint32_t prefix_node; // node of `trie` after `prefix`; 0: none, or the prefix is empty
+
+    struct ree_trie trie; // Unigram and WordPiece: all pieces of the vocabulary
+
+    // Bits, by id: the piece is a special token, which only the tokenizer's own search may find
+    // in a text (REE_PARSE_SPECIAL). NULL: no piece is. unk_token is not in it.
+    uint32_t *special;
 };
 
 void ree_lm_finish(struct ree_lm *lm);
@@ -76,6 +87,7 @@ struct ree_lm_path;
 
 // Working memory for encoding; belongs to one thread.
 struct ree_lm_scratch {
+    bool finds_special; // Unigram, WordPiece, WordLevel: pieces that are special tokens are found
     struct ree_lm_word *cache; // [cache_mask + 1]: ids of recent words; NULL: no cache
     uint32_t cache_mask;
     struct ree_ids symbols;
@@ -106,6 +118,16 @@ enum ree_status ree_unigram_encode(const struct ree_lm *lm, struct ree_lm_scratc
                                    const char *piece, size_t n, struct ree_ids *ids,
                                    struct ree_error *err);
 enum ree_status ree_unigram_prepare(struct ree_lm *lm, struct ree_error *err);
+enum ree_status ree_wordpiece_prepare(struct ree_lm *lm, struct ree_error *err);
+// Builds lm->trie. Fails with REE_UNSUPPORTED if a piece has more than REE_PIECE_MAX bytes.
+enum ree_status ree_lm_make_trie(struct ree_lm *lm, struct ree_error *err);
+// Returns the id that the model may use for a piece found in a text: `id`, or -1 for a special
+// token if these are not to be found.
+static inline int32_t ree_lm_found(const struct ree_lm *lm, const struct ree_lm_scratch *scratch,
+                                   int32_t id) {
+    if (id < 0 || scratch->finds_special || !lm->special) return id;
+    return lm->special[id / 32] >> (id % 32) & 1 ? -1 : id;
+}
 enum ree_status ree_wordpiece_encode(const struct ree_lm *lm, struct ree_lm_scratch *scratch,
                                      const char *piece, size_t n, struct ree_ids *ids,
                                      struct ree_error *err);
@@ -119,7 +141,7 @@ enum ree_status ree_bpe_merge(const struct ree_lm *lm, struct ree_lm_scratch *sc
 static inline const struct ree_merge *ree_bpe_find(const struct ree_lm *lm, int32_t left,
                                                    int32_t right) {
     uint64_t pair = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    uint32_t at = (uint32_t)ree_hash_fold(pair, 0x9E3779B97F4A7C15u) & lm->merge_mask;
+    uint32_t at = (uint32_t)ree_hash_u64(pair) & lm->merge_mask;
     for (; lm->merges[at].id >= 0; at = (at + 1) & lm->merge_mask)
         if (lm->merges[at].pair == pair) return &lm->merges[at];
     return NULL;

@@ -335,6 +335,12 @@ static enum ree_status split_length(struct ree_pieces *pieces, const struct ree_
 // Copies a text that a stage has made to the arena and releases it.
 static enum ree_status keep(struct ree_pieces *pieces, struct ree_strbuf *text,
                             struct ree_piece *out, struct ree_error *err) {
+    if (!text->failed && text->size > pieces->n_left) {
+        ree_strbuf_finish(text);
+        return ree_fail(err, REE_INVALID,
+                        "the pre-tokenizer makes more than 64 bytes of text from each byte");
+    }
+    pieces->n_left -= text->failed ? 0 : text->size;
     out->size = text->size;
     out->data = text->failed ? NULL : ree_arena_strndup(&pieces->arena, text->data, text->size);
     ree_strbuf_finish(text);
@@ -353,7 +359,8 @@ static enum ree_status metaspace(const struct ree_stage *stage, struct ree_piece
     ree_strbuf_init(&text);
     if (prepend && !has) ree_strbuf_append(&text, mark->data, mark->size);
     if (made.origin) made.origin += text.size;
-    for (size_t i = 0; i < piece->size;) {
+    // keep() refuses a text above the limit; the loop ends soon after it.
+    for (size_t i = 0; i < piece->size && text.size <= pieces->n_left;) {
         const char *space = memchr(piece->data + i, ' ', piece->size - i);
         size_t run = space ? (size_t)(space - piece->data) - i : piece->size - i;
         ree_strbuf_append(&text, piece->data + i, run);
@@ -452,6 +459,7 @@ static enum ree_status apply(const struct ree_stage *stage, size_t *matcher,
 enum ree_status ree_pretokenize(const struct ree_stage *stage, const char *text, size_t n,
                                 size_t origin, struct ree_pieces *pieces, struct ree_error *err) {
     ree_arena_finish(&pieces->arena);
+    pieces->n_left = 64 * (uint64_t)n + (1u << 20); // as for normalizers (encode.c)
     pieces->n = 0;
     REE_TRY(add_piece(pieces, text, n, origin, err));
     size_t matcher = 0;

@@ -16,6 +16,7 @@ struct ree_pieces {
     struct ree_piece *items;
     size_t n, capacity;
     struct ree_arena arena;        // owns the texts that stages made
+    uint64_t n_left;               // bytes that `arena` may still take
     struct ree_matcher **matchers; // one per stage that has a regex, in the order of stages
     size_t n_matchers;
     struct ree_spans spans; // memory for the result of a search

@@ -19,8 +19,7 @@
 #define WORK_OF_CALLOUT 8
 #define HEAP_LIMIT_KIB (256u * 1024)
 #define JIT_STACK_MAX ((size_t)64 * 1024 * 1024)
-// PCRE2's own limit. For a pattern that is too large to be compiled with callouts, it is the only
-// limit of the work.
+// PCRE2's own limit, for one search.
 #define MATCH_LIMIT 50000000u
 
 struct ree_regex {
@@ -80,8 +79,6 @@ enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_
     PCRE2_SPTR bytes = (PCRE2_SPTR)(text.data ? text.data : "");
     regex->code =
         pcre2_compile(bytes, text.size, options | PCRE2_AUTO_CALLOUT, &code, &place, context);
-    if (!regex->code && code == PCRE2_ERROR_PATTERN_TOO_LARGE)
-        regex->code = pcre2_compile(bytes, text.size, options, &code, &place, context);
     if (!regex->code) {
         char why[200];
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);

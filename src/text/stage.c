@@ -5,7 +5,8 @@
 
 // Maximum nesting of sequences. No file needs more than two levels.
 #define MAX_DEPTH 8
-#define MAX_CHILDREN 256
+// Maximum number of stages of a family. Each stage may be a level of recursion in decoding.
+#define MAX_STAGES 256
 
 static const struct ree_stage_kind *find_kind(const struct ree_stage_family *family,
                                               const char *type) {
@@ -14,33 +15,37 @@ static const struct ree_stage_kind *find_kind(const struct ree_stage_family *fam
     return NULL;
 }
 
+// n_left: how many stages the family may still have.
 static enum ree_status parse(const struct ree_stage_family *family, struct ree_arena *arena,
-                             const cJSON *json, int depth, struct ree_stage *stage,
+                             const cJSON *json, int depth, int *n_left, struct ree_stage *stage,
                              struct ree_error *err);
 
 static enum ree_status parse_sequence(const struct ree_stage_family *family,
                                       struct ree_arena *arena, const cJSON *json, int depth,
-                                      struct ree_stage *stage, struct ree_error *err) {
+                                      int *n_left, struct ree_stage *stage,
+                                      struct ree_error *err) {
     const cJSON *members, *member;
     REE_TRY(ree_text_json_want(json, family->members, &members, err));
     int n = cJSON_IsArray(members) ? cJSON_GetArraySize(members) : -1;
-    if (n < 0 || n > MAX_CHILDREN)
-        return ree_fail(err, REE_INVALID, "'%s' is not an array of at most %d", family->members,
-                        MAX_CHILDREN);
+    if (n < 0) return ree_fail(err, REE_INVALID, "'%s' is not an array", family->members);
+    if (n > *n_left)
+        return ree_fail(err, REE_UNSUPPORTED, "more than %d stages", MAX_STAGES);
+    *n_left -= n;
     if (depth >= MAX_DEPTH)
         return ree_fail(err, REE_UNSUPPORTED, "sequences nested more than %d deep", MAX_DEPTH);
     stage->children = ree_arena_alloc_array(arena, (size_t)n, sizeof *stage->children);
     if (!stage->children) return ree_fail(err, REE_NO_MEMORY, "no memory for a sequence");
     cJSON_ArrayForEach(member, members) {
         uint32_t i = stage->n_children++;
-        enum ree_status status = parse(family, arena, member, depth + 1, &stage->children[i], err);
+        enum ree_status status = parse(family, arena, member, depth + 1, n_left,
+                                       &stage->children[i], err);
         if (status != REE_OK) return ree_fail_prefix(err, "%s[%u]", family->members, i);
     }
     return REE_OK;
 }
 
 static enum ree_status parse(const struct ree_stage_family *family, struct ree_arena *arena,
-                             const cJSON *json, int depth, struct ree_stage *stage,
+                             const cJSON *json, int depth, int *n_left, struct ree_stage *stage,
                              struct ree_error *err) {
     memset(stage, 0, sizeof *stage);
     if (!json || cJSON_IsNull(json)) return REE_OK;
@@ -54,7 +59,7 @@ static enum ree_status parse(const struct ree_stage_family *family, struct ree_a
                         type->valuestring);
     enum ree_status status = REE_OK;
     if (stage->kind->op == 0)
-        status = parse_sequence(family, arena, json, depth, stage, err);
+        status = parse_sequence(family, arena, json, depth, n_left, stage, err);
     else if (stage->kind->parse)
         status = stage->kind->parse(arena, json, stage, err);
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", stage->kind->type);
@@ -62,7 +67,8 @@ static enum ree_status parse(const struct ree_stage_family *family, struct ree_a
 
 enum ree_status ree_stage_parse(const struct ree_stage_family *family, struct ree_arena *arena,
                                 const cJSON *json, struct ree_stage *stage, struct ree_error *err) {
-    enum ree_status status = parse(family, arena, json, 0, stage, err);
+    int n_left = MAX_STAGES;
+    enum ree_status status = parse(family, arena, json, 0, &n_left, stage, err);
     return status == REE_OK ? REE_OK : ree_fail_prefix(err, "%s", family->what);
 }
 

@@ -19,20 +19,13 @@ struct ree_lm_path {
 };
 
 enum ree_status ree_unigram_prepare(struct ree_lm *lm, struct ree_error *err) {
-    size_t n = 0;
-    struct ree_trie_entry *entries = ree_alloc_zeroed(lm->vocab.n + 1, sizeof *entries);
-    if (!entries) return ree_fail(err, REE_NO_MEMORY, "no memory for the vocabulary");
     double least = DBL_MAX;
     for (uint32_t id = 0; id < lm->vocab.n; id++) {
         const struct ree_str *piece = ree_vocab_piece(&lm->vocab, (int32_t)id);
-        if (!piece) continue;
-        if (lm->scores[id] < least) least = lm->scores[id];
-        if (piece->size) entries[n++] = (struct ree_trie_entry){*piece, (int32_t)id};
+        if (piece && lm->scores[id] < least) least = lm->scores[id];
     }
     lm->unk_score = least - UNKNOWN_PENALTY;
-    enum ree_status status = ree_trie_init(&lm->trie, entries, n, err);
-    ree_free(entries);
-    return status;
+    return ree_lm_make_trie(lm, err);
 }
 
 static void offer(struct ree_lm_path *path, double score, size_t start, int32_t id) {
@@ -40,8 +33,9 @@ static void offer(struct ree_lm_path *path, double score, size_t start, int32_t 
     *path = (struct ree_lm_path){score, start, id};
 }
 
-static enum ree_status best_paths(const struct ree_lm *lm, const char *piece, size_t n,
-                                  struct ree_lm_path *paths, struct ree_error *err) {
+static enum ree_status best_paths(const struct ree_lm *lm, const struct ree_lm_scratch *scratch,
+                                  const char *piece, size_t n, struct ree_lm_path *paths,
+                                  struct ree_error *err) {
     for (size_t i = 0; i <= n; i++)
         paths[i] = (struct ree_lm_path){0, SIZE_MAX, -1};
     for (size_t start = 0, step; start < n; start += step) {
@@ -52,7 +46,7 @@ static enum ree_status best_paths(const struct ree_lm *lm, const char *piece, si
         for (size_t i = start; i < n; i++) {
             at = ree_trie_step(&lm->trie, at, (unsigned char)piece[i]);
             if (!at) break;
-            int32_t id = lm->trie.nodes[at].value;
+            int32_t id = ree_lm_found(lm, scratch, lm->trie.nodes[at].value);
             if (id < 0) continue;
             offer(&paths[i + 1], lm->scores[id] + before, start, id);
             if (i + 1 - start == step) single = true;
@@ -71,9 +65,10 @@ static enum ree_status best_paths(const struct ree_lm *lm, const char *piece, si
 // Adds the tokens of a run of unknown characters: one token if the whole run is in the vocabulary,
 // otherwise its bytes if byte_fallback is set and all of them are tokens, otherwise the unknown
 // token.
-static enum ree_status add_part(const struct ree_lm *lm, const char *part, size_t n,
-                                struct ree_ids *ids, struct ree_error *err) {
-    int32_t id = ree_vocab_find(&lm->vocab, part, n);
+static enum ree_status add_part(const struct ree_lm *lm, const struct ree_lm_scratch *scratch,
+                                const char *part, size_t n, struct ree_ids *ids,
+                                struct ree_error *err) {
+    int32_t id = ree_lm_found(lm, scratch, ree_vocab_find(&lm->vocab, part, n));
     if (id >= 0) return ree_ids_add(ids, id, err);
     bool all = lm->byte_fallback;
     for (size_t i = 0; i < n && all; i++)
@@ -94,7 +89,7 @@ enum ree_status ree_unigram_encode(const struct ree_lm *lm, struct ree_lm_scratc
         if (!scratch->paths) return ree_fail(err, REE_NO_MEMORY, "no memory for a piece");
     }
     struct ree_lm_path *paths = scratch->paths;
-    REE_TRY(best_paths(lm, piece, n, paths, err));
+    REE_TRY(best_paths(lm, scratch, piece, n, paths, err));
     // Walk the path backwards and reverse its links: each position then points to the end of its
     // next piece.
     size_t end = n, next = SIZE_MAX;
@@ -111,7 +106,7 @@ enum ree_status ree_unigram_encode(const struct ree_lm *lm, struct ree_lm_scratc
         while (unknown && paths[last].start != SIZE_MAX && paths[paths[last].start].id == lm->unk)
             last = paths[last].start;
         if (unknown)
-            REE_TRY(add_part(lm, piece + start, last - start, ids, err));
+            REE_TRY(add_part(lm, scratch, piece + start, last - start, ids, err));
         else
             REE_TRY(ree_ids_add(ids, paths[last].id, err));
         start = last;

@@ -1,7 +1,9 @@
 #include "text/vocab.h"
 
-#include <stdlib.h>
+#include "base/hash.h"
 #include "base/memory.h"
+
+#include <stdlib.h>
 
 void ree_vocab_finish(struct ree_vocab *vocab) {
     ree_free(vocab->pieces);
@@ -20,6 +22,7 @@ static void insert(struct ree_vocab_slot *slots, uint32_t mask, uint32_t id, uin
 // exhausted.
 static bool grow_slots(struct ree_vocab *vocab) {
     if (vocab->slots && (uint64_t)vocab->count * 2 < vocab->mask) return true;
+    ree_hash_init();
     uint32_t n = vocab->slots ? (vocab->mask + 1) * 2 : 1024;
     struct ree_vocab_slot *slots = ree_alloc_zeroed(n, sizeof *slots);
     if (!slots) return false;

@@ -42,31 +42,4 @@ static inline const struct ree_str *ree_vocab_piece(const struct ree_vocab *voca
     return id >= 0 && (uint32_t)id < vocab->n && vocab->pieces[id].data ? &vocab->pieces[id] : NULL;
 }
 
-// One step of the 64-bit hash ree_hash_bytes, which takes a string eight bytes at a time:
-// multiplies to 128 bits and xors the halves. Nothing that is printed or stored depends on the
-// hash.
-static inline uint64_t ree_hash_fold(uint64_t a, uint64_t b) {
-    unsigned __int128 product = (unsigned __int128)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static inline uint64_t ree_hash_bytes(const char *data, size_t size) {
-    uint64_t hash = 0x9E3779B97F4A7C15u ^ size, word;
-    for (; size >= 8; data += 8, size -= 8) {
-        memcpy(&word, data, 8);
-        hash = ree_hash_fold(hash ^ word, 0xA0761D6478BD642Fu);
-    }
-    word = 0;
-    if (size >= 4) {
-        uint32_t low, high; // first and last 4 of the 4 to 7 remaining bytes; they may overlap
-        memcpy(&low, data, 4);
-        memcpy(&high, data + size - 4, 4);
-        word = (uint64_t)high << 32 | low;
-    } else if (size > 0) {
-        word = (uint64_t)(unsigned char)data[0] | (uint64_t)(unsigned char)data[size / 2] << 8 |
-               (uint64_t)(unsigned char)data[size - 1] << 16;
-    }
-    return ree_hash_fold(hash ^ word, 0xE7037ED1A0B428DBu);
-}
-
 #endif

@@ -60,10 +60,10 @@ static enum ree_status grow(struct ree_lower *lower, struct ree_view *past, uint
 }
 
 enum ree_status ree_lower_scatter_positions(struct ree_lower *lower, struct ree_view *target,
-                                            uint32_t axis, struct ree_view *positions,
-                                            struct ree_view *t) {
+                                            uint32_t batch_axis, uint32_t axis,
+                                            struct ree_view *positions, struct ree_view *t) {
     if (ree_view_count(t) == 0) return REE_OK;
-    if (positions->rank != 2 || positions->dims[0] != t->dims[0] ||
+    if (positions->rank != 2 || positions->dims[0] != t->dims[batch_axis] ||
         positions->dims[1] != t->dims[axis])
         return ree_lower_fail(
             lower, REE_UNSUPPORTED,
@@ -84,7 +84,7 @@ enum ree_status ree_lower_scatter_positions(struct ree_lower *lower, struct ree_
         p->data_strides[i] = i == axis ? 0 : (int32_t)target->strides[i];
         p->update_strides[i] = (int32_t)t->strides[i];
     }
-    p->index_strides[0] = (int32_t)t->dims[axis];
+    p->index_strides[batch_axis] = (int32_t)t->dims[axis];
     p->index_strides[axis] = 1;
     p->n_components = 1;
     p->component_sizes[0] = (uint32_t)target->dims[axis];
@@ -104,7 +104,8 @@ enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_view *past,
     REE_TRY(ree_lower_extend(lower, past, axis, n, out));
     if (n == 0) return REE_OK;
     if (in_place && lower->cache_positions)
-        return ree_lower_scatter_positions(lower, *out, axis, lower->cache_positions, t);
+        return ree_lower_scatter_positions(lower, *out, past->storage->kv_cache->batch_axis, axis,
+                                           lower->cache_positions, t);
     REE_TRY(ree_lower_slice(lower, *out, axis, before, 1, n, &part));
     return ree_lower_copy_into(lower, t, part);
 }

@@ -50,7 +50,7 @@ struct ree_storage {
 // the device can; a copy that nothing reads is pruned.
 struct ree_lower_kv_cache {
     uint32_t index; // index among the session's kv caches
-    uint32_t rank, axis;
+    uint32_t rank, axis, batch_axis;
     int64_t dims[REE_MAX_RANK];
     int64_t capacity;
     bool is_extended; // this bind has added positions, which it may do only once
@@ -63,7 +63,7 @@ struct ree_lower_kv_cache {
     // - table: int32 [batch, pages], the pages of each sequence.
     // - targets: int32 [batch, new positions], where in the pool each new position is stored.
     struct ree_view *pool, *table, *targets;
-    uint32_t page_bits, batch_axis;
+    uint32_t page_bits;
     bool is_appended; // the cache as it is after this bind has appended its new positions
 };
 
@@ -242,10 +242,9 @@ enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_view *past,
 bool ree_lower_grows_in_place(const struct ree_view *past, uint32_t axis, int64_t n);
 // Writes t into `target`, in place, at positions along the axis that are given for each sequence:
 // `rows`, int64 or int32 [batch, t->dims[axis]], holds the position in `target` of each row of t.
-// Dimension 0 is the batch.
 enum ree_status ree_lower_scatter_positions(struct ree_lower *lower, struct ree_view *target,
-                                            uint32_t axis, struct ree_view *rows,
-                                            struct ree_view *t);
+                                            uint32_t batch_axis, uint32_t axis,
+                                            struct ree_view *rows, struct ree_view *t);
 
 // Host values.
 //

@@ -1,4 +1,5 @@
 // Strings and sequences: values in a bind that are not tensors of numbers.
+#include "base/hash.h"
 #include "graph/lower/core/lower.h"
 
 #include <string.h>
@@ -11,16 +12,9 @@ struct ree_strings {
     uint32_t *heads; // 1 + string; `capacity` entries, a power of two
 };
 
-static uint64_t hash_of(const char *s, size_t n) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ (unsigned char)s[i]) * UINT64_C(0x100000001b3);
-    return hash ^ hash >> 32;
-}
-
 static void link_string(struct ree_strings *strings, uint32_t i) {
     const char *s = strings->texts[i];
-    uint32_t *head = &strings->heads[hash_of(s, strlen(s)) & (strings->capacity - 1)];
+    uint32_t *head = &strings->heads[ree_hash_bytes(s, strlen(s)) & (strings->capacity - 1)];
     strings->nexts[i] = *head;
     *head = i + 1;
 }
@@ -53,12 +47,13 @@ static enum ree_status add(struct ree_lower *lower, const char *s, size_t n) {
 
 enum ree_status ree_lower_intern(struct ree_lower *lower, const char *s, size_t n, int64_t *out) {
     if (!lower->strings) {
+        ree_hash_init();
         lower->strings = ree_arena_alloc(lower->arena, sizeof *lower->strings);
         if (!lower->strings) return ree_lower_no_memory(lower);
         REE_TRY(add(lower, "", 0));
     }
     struct ree_strings *strings = lower->strings;
-    uint32_t at = strings->heads[hash_of(s, n) & (strings->capacity - 1)];
+    uint32_t at = strings->heads[ree_hash_bytes(s, n) & (strings->capacity - 1)];
     for (; at; at = strings->nexts[at - 1]) {
         const char *text = strings->texts[at - 1];
         if (strncmp(text, s, n) != 0 || text[n]) continue;

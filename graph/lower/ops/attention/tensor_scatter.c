@@ -57,5 +57,5 @@ enum ree_status ree_lower_op_tensor_scatter(struct ree_lower *lower, struct ree_
     REE_TRY(write_positions(lower, starts, batch, n, length, circular, &at));
     // An update is at most as long as the cache, so no two of its positions are written to the same
     // place.
-    return ree_lower_scatter_positions(lower, target, axis, at, update);
+    return ree_lower_scatter_positions(lower, target, 0, axis, at, update);
 }

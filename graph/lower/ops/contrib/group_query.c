@@ -210,7 +210,7 @@ static enum ree_status merge_in_place(struct ree_lower *lower, const struct grou
     int row = ree_expr_op2(&b, REE_MAP_add_i32, ree_expr_tensor(&b, before), s);
     REE_TRY(ree_lower_map(&b, row, REE_I32, &rows));
     REE_TRY(ree_lower_extend(lower, past, 2, g->length, out));
-    return ree_lower_scatter_positions(lower, *out, 2, rows, new);
+    return ree_lower_scatter_positions(lower, *out, 0, 2, rows, new);
 }
 
 // Reports whether only this input of the node reads the elements of its value, and only once. The

@@ -2,6 +2,7 @@
 // "Strings". It does not use the C library's tables, which differ between machines.
 #include "graph/lower/ops/rules.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum case_change { AS_IT_IS, LOWER, UPPER };
@@ -61,18 +62,40 @@ static enum ree_status read_change(struct ree_lower *lower, enum case_change *ou
         "attribute 'case_change_action' is '%.40s', expected NONE, LOWER or UPPER", action);
 }
 
-// Returns whether s is a stop word, compared exactly or regardless of case.
-static enum ree_status is_stop_word(struct ree_lower *lower, const char *s, bool *out) {
-    const struct ree_attr *words = ree_node_attr(lower->node, "stopwords");
-    enum case_change fold = ree_rule_int(lower, "is_case_sensitive", 0) ? AS_IT_IS : LOWER;
-    char *mine, *word;
-    *out = false;
-    if (!words || words->kind != REE_ATTR_STRINGS) return REE_OK;
-    REE_TRY(with_case(lower, s, fold, &mine));
-    for (size_t i = 0; i < words->n && !*out; i++) {
-        REE_TRY(with_case(lower, words->strings[i], fold, &word));
-        *out = strcmp(mine, word) == 0;
+// The stop words as they are compared: exactly, or in lower case.
+struct stop_words {
+    size_t n;
+    const char **words; // sorted
+    enum case_change fold;
+};
+
+static int compare_words(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static enum ree_status read_stop_words(struct ree_lower *lower, struct stop_words *out) {
+    const struct ree_attr *attr = ree_node_attr(lower->node, "stopwords");
+    memset(out, 0, sizeof *out);
+    out->fold = ree_rule_int(lower, "is_case_sensitive", 0) ? AS_IT_IS : LOWER;
+    if (!attr || attr->kind != REE_ATTR_STRINGS || attr->n == 0) return REE_OK;
+    out->words = ree_arena_alloc_array(lower->arena, attr->n, sizeof *out->words);
+    if (!out->words) return ree_lower_no_memory(lower);
+    for (; out->n < attr->n; out->n++) {
+        char *word;
+        REE_TRY(with_case(lower, attr->strings[out->n], out->fold, &word));
+        out->words[out->n] = word;
     }
+    qsort(out->words, out->n, sizeof *out->words, compare_words);
+    return REE_OK;
+}
+
+static enum ree_status is_stop_word(struct ree_lower *lower, const struct stop_words *stop,
+                                    const char *s, bool *out) {
+    char *mine;
+    *out = false;
+    if (stop->n == 0) return REE_OK;
+    REE_TRY(with_case(lower, s, stop->fold, &mine));
+    *out = bsearch(&mine, stop->words, stop->n, sizeof *stop->words, compare_words) != NULL;
     return REE_OK;
 }
 
@@ -81,8 +104,10 @@ enum ree_status ree_lower_op_stringnormalizer(struct ree_lower *lower, struct re
     const char *const *strings;
     size_t n, kept = 0;
     enum case_change change;
+    struct stop_words stop_words;
     char text[128];
     REE_TRY(read_change(lower, &change));
+    REE_TRY(read_stop_words(lower, &stop_words));
     REE_TRY(ree_lower_host_strings(lower, in[0], "input 0", &strings, &n));
     if (in[0]->rank < 1 || in[0]->rank > 2 || (in[0]->rank == 2 && in[0]->dims[0] != 1))
         return ree_lower_fail(lower, REE_INVALID, "input 0 is %s, expected [n] or [1,n]",
@@ -92,7 +117,7 @@ enum ree_status ree_lower_op_stringnormalizer(struct ree_lower *lower, struct re
     for (size_t i = 0; i < n; i++) {
         bool stop;
         char *changed;
-        REE_TRY(is_stop_word(lower, strings[i], &stop));
+        REE_TRY(is_stop_word(lower, &stop_words, strings[i], &stop));
         if (stop) continue;
         REE_TRY(with_case(lower, strings[i], change, &changed));
         left[kept++] = changed;

@@ -219,10 +219,15 @@ enum ree_status ree_lower_op_compress(struct ree_lower *lower, struct ree_view *
     return ree_data_select(lower, t, tables, &out[0]);
 }
 
-// Returns whether an element is not zero. For floats, -0 is also zero. float8e8m0 has no zero.
+// Returns whether an element is not zero. For floats, -0 is also zero. float8e8m0 has no zero. Of
+// strings, the empty one, which has the number 0 (ree_lower_intern), counts as zero.
 static bool is_nonzero(enum ree_dtype dtype, const unsigned char *element) {
+    if (dtype == REE_STRING) {
+        int64_t string;
+        memcpy(&string, element, sizeof string);
+        return string != 0;
+    }
     const unsigned width = ree_dtype_bits(dtype);
-    if (width == 0) return false; // a string
     bool has_minus_zero = ree_dtype_is_float(dtype) && dtype != REE_F8E4M3FNUZ &&
                           dtype != REE_F8E5M2FNUZ && dtype != REE_F8E8M0;
     uint64_t bits = 0, sign = UINT64_C(1) << (width - 1);

@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A key that orders numbers of a type: equal numbers have equal keys. Both zeros are equal. All
+// A key that orders numbers of a type, not strings: equal numbers have equal keys. Both zeros are equal. All
 // NaNs are equal and come last: no digest of a run covers their signs and payloads.
 static uint64_t order_key(enum ree_dtype dtype, const unsigned char *element) {
     const unsigned width = ree_dtype_bits(dtype);
-    if (width == 0) return 0; // a string
     const uint64_t sign = UINT64_C(1) << (width - 1);
     uint64_t bits = 0, largest;                    // the magnitude above which there are NaNs
     memcpy(&bits, element, ree_dtype_size(dtype)); // little-endian
@@ -106,6 +105,33 @@ static enum ree_status find_unique(struct ree_lower *lower, const struct items *
     return REE_OK;
 }
 
+struct ranked {
+    const char *text;
+    int64_t place;
+};
+
+static int compare_texts(const void *a, const void *b) {
+    return strcmp(((const struct ranked *)a)->text, ((const struct ranked *)b)->text);
+}
+
+// Keys of strings: their ranks in the order of their bytes.
+static enum ree_status rank_strings(struct ree_lower *lower, struct ree_view *t, uint64_t *keys) {
+    const char *const *texts;
+    size_t n;
+    REE_TRY(ree_lower_host_strings(lower, t, "input 0", &texts, &n));
+    struct ranked *list = ree_arena_alloc_array(lower->arena, n + 1, sizeof *list);
+    if (!list) return ree_lower_no_memory(lower);
+    for (size_t i = 0; i < n; i++)
+        list[i] = (struct ranked){texts[i], (int64_t)i};
+    qsort(list, n, sizeof *list, compare_texts);
+    uint64_t rank = 0;
+    for (size_t i = 0; i < n; i++) {
+        rank += i > 0 && strcmp(list[i - 1].text, list[i].text) != 0;
+        keys[list[i].place] = rank;
+    }
+    return REE_OK;
+}
+
 // Reads the keys of t's subtensors along the axis, in the order of the axis.
 static enum ree_status read_items(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
                                   struct items *items) {
@@ -115,13 +141,17 @@ static enum ree_status read_items(struct ree_lower *lower, struct ree_view *t, u
     for (uint32_t i = 0; i < t->rank; i++)
         perm[i] = i == 0 ? axis : i <= axis ? i - 1 : i;
     REE_TRY(ree_lower_transpose(lower, t, perm, &turned));
-    REE_TRY(ree_lower_host(lower, turned, &bytes));
     int64_t count = ree_view_count(t);
     size_t size = ree_dtype_size(t->dtype);
     uint64_t *keys = ree_arena_alloc_array(lower->arena, (size_t)count + 1, sizeof *keys);
     if (!keys) return ree_lower_no_memory(lower);
-    for (int64_t i = 0; i < count; i++)
-        keys[i] = order_key(t->dtype, (const unsigned char *)bytes + (size_t)i * size);
+    if (t->dtype == REE_STRING) {
+        REE_TRY(rank_strings(lower, turned, keys));
+    } else {
+        REE_TRY(ree_lower_host(lower, turned, &bytes));
+        for (int64_t i = 0; i < count; i++)
+            keys[i] = order_key(t->dtype, (const unsigned char *)bytes + (size_t)i * size);
+    }
     items->n = t->dims[axis];
     items->width = items->n ? count / items->n : 0;
     items->keys = keys;
