@@ -22,14 +22,12 @@ static enum ree_status parse(const struct ree_stage_family *family, struct ree_a
 
 static enum ree_status parse_sequence(const struct ree_stage_family *family,
                                       struct ree_arena *arena, const cJSON *json, int depth,
-                                      int *n_left, struct ree_stage *stage,
-                                      struct ree_error *err) {
+                                      int *n_left, struct ree_stage *stage, struct ree_error *err) {
     const cJSON *members, *member;
     REE_TRY(ree_text_json_want(json, family->members, &members, err));
     int n = cJSON_IsArray(members) ? cJSON_GetArraySize(members) : -1;
     if (n < 0) return ree_fail(err, REE_INVALID, "'%s' is not an array", family->members);
-    if (n > *n_left)
-        return ree_fail(err, REE_UNSUPPORTED, "more than %d stages", MAX_STAGES);
+    if (n > *n_left) return ree_fail(err, REE_UNSUPPORTED, "more than %d stages", MAX_STAGES);
     *n_left -= n;
     if (depth >= MAX_DEPTH)
         return ree_fail(err, REE_UNSUPPORTED, "sequences nested more than %d deep", MAX_DEPTH);
@@ -37,8 +35,8 @@ static enum ree_status parse_sequence(const struct ree_stage_family *family,
     if (!stage->children) return ree_fail(err, REE_NO_MEMORY, "no memory for a sequence");
     cJSON_ArrayForEach(member, members) {
         uint32_t i = stage->n_children++;
-        enum ree_status status = parse(family, arena, member, depth + 1, n_left,
-                                       &stage->children[i], err);
+        enum ree_status status =
+            parse(family, arena, member, depth + 1, n_left, &stage->children[i], err);
         if (status != REE_OK) return ree_fail_prefix(err, "%s[%u]", family->members, i);
     }
     return REE_OK;

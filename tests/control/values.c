@@ -107,6 +107,10 @@ static void test_strings(void) {
               "k = Constant() {value=<string[1] \"k\">} z = Concat(k, r) {axis=0} }",
               "string[2] \"a\" \"\" | int64[2] 1 0",
               "string[2] \"\" \"a\" | string[5] \"k\" \"\" \"a\" \"a\" \"\"");
+    CHECK_RUN("(x:string[n]) -> (y, i, k, c, z) { y, i, k, c = Unique(x) z = NonZero(x) }",
+              "string[5] \"b\" \"\" \"a\" \"b\" \"c\"",
+              "string[4] \"\" \"a\" \"b\" \"c\" | int64[4] 1 2 0 4 | int64[5] 2 0 1 2 3 | "
+              "int64[4] 1 1 2 1 | int64[1,4] 0 2 3 4");
     CHECK_RUN("(x:string[n]) -> (y) { a = Constant() {value_string=\"s\"} "
               "b = Constant() {value_strings=[\"t\", \"\"]} c = Expand(a, d) "
               "d = Constant() {value_ints=[1]} y = Concat(x, c, b) {axis=0} }",

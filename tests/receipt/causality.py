@@ -1166,6 +1166,16 @@ def twelve_tokens(m):
     m.outputs.append(onnx.port("extra", onnx.INT64, [12]))
 
 
+def of_fixed_length(name):
+    """An input that no node reads, but that only a run over 12 tokens has."""
+    def build(m):
+        m.inputs.append(onnx.port(name, onnx.INT64, ["batch", 12]))
+        m.const("zeros", [0.0], [1, 1, 1])
+        m.op("Mul", ["seen", "zeros"], "leak")
+    build.__name__ = f"fixed_{name}"
+    return build
+
+
 def without_past(m):
     """An output that only a run without a past has."""
     appended(m)
@@ -1276,7 +1286,9 @@ def outside_the_proof(folder):
         found = verify(forge(folder / "false.json", receipt, answers[0][:1] + [LIE] * (ANSWER - 1)), model)
         check(found["result"] == "differs", f"{model.name}: a false text: {found}")
     check(answers[0] == answers[1], f"the order of nodes does not matter: {answers}")
-    for build, prompt in ((shared_symbol, "1,2,3,4,1"), (twelve_tokens, "1,2,3,4,5,6,7,8,9,10,11,12"), (without_past, "1,2,3,4,1")):
+    twelve = "1,2,3,4,5,6,7,8,9,10,11,12"
+    fixed = [(of_fixed_length(name), twelve) for name in ("position_ids", "token_type_ids", "attention_mask")]
+    for build, prompt in [(shared_symbol, "1,2,3,4,1"), (twelve_tokens, twelve), (without_past, "1,2,3,4,1"), *fixed]:
         m = Model(23)
         build(m)
         model = m.finish(folder / f"{build.__name__}.onnx")
@@ -1297,6 +1309,57 @@ def outside_the_proof(folder):
     check(found["result"] == "verified" and "cannot make a tensor" in found.get("token_by_token", ""), f"{model.name}: {found}")
 
 
+def heads_first(m):
+    """A cache [heads, batch, past, 1]: its first dimension is not the batch."""
+    m.inputs.append(onnx.port("position_ids", onnx.INT64, ["batch", "sequence"]))
+    m.inputs.append(onnx.port("past_key_values.0.key", onnx.FLOAT, [2, "batch", "past", 1]))
+    m.outputs.append(onnx.port("present.0.key", onnx.FLOAT, [2, "batch", "total", 1]))
+    m.op("Unsqueeze", ["seen", "n0"], "head")
+    m.op("Concat", ["head", "head"], "row", axis=0)
+    m.op("Concat", ["past_key_values.0.key", "row"], "present.0.key", axis=2)
+    return "position_ids", "n0", [2.0]
+
+
+def shared_positions(m):
+    """One list of positions for the whole batch."""
+    m.inputs.append(onnx.port("cache_position", onnx.INT64, ["sequence"]))
+    m.inputs.append(onnx.port("position_ids", onnx.INT64, ["batch", "sequence"]))
+    with_cache(m)
+    m.op("Concat", ["past_key_values.0.key", "row"], "present.0.key", axis=2)
+    return "cache_position", "n1", [1.0]
+
+
+def mixed_batches(folder):
+    """Prompts of different lengths in one batch, and a part of the prompts, give the same logits as each prompt alone."""
+    prompts = "7,1,7,2,7", "1,7,7,7,3,1,1,1,1"
+    for build in (heads_first, shared_positions):
+        m = Model(17)
+        queries, heads, n_heads = build(m)
+        m.op("Shape", ["present.0.key"], "present_shape")
+        m.op("Gather", ["present_shape", "s2"], "total", axis=0)
+        m.op("Range", ["s0", "total", "s1"], "keys")
+        m.op("Unsqueeze", [queries, "last"], "queries")
+        m.op("LessOrEqual", ["keys", "queries"], "sees")
+        m.const("always", [0.0], [])
+        m.const("never", [-INF], [])
+        m.op("Where", ["sees", "always", "never"], "masked")
+        m.op("Softmax", ["masked"], "weights", axis=-1)
+        m.op("MatMul", ["weights", "present.0.key"], "sums")
+        m.op("ReduceSum", ["sums", heads], "leak", keepdims=0)
+        model = m.finish(folder / f"{build.__name__}.onnx", weight=20.0 / n_heads[0], metadata={"ree.format": "ree-causal-lm/1"})
+
+        def logits(*given):
+            options = [x for prompt in given for x in ("--prompt-ids", prompt)]
+            done = run("generate", model, *options, "--max-new-tokens", 6, "--ignore-eos", "--json", "--logits-hash")
+            check(done.returncode == 0, f"{model.name}: {done.stderr}")
+            made = json.loads(done.stdout or "{}")
+            return [(s.get("tokens"), s.get("logits_sha256")) for s in made.get("sequences", [made])]
+        alone = [logits(prompt)[0] for prompt in prompts]
+        check(all(digest for tokens, digest in alone), f"{model.name}: no hash of logits: {alone}")
+        check(logits(*prompts) == alone, f"{model.name}: together: {logits(*prompts)}, alone: {alone}")
+        check(logits(*prompts[::-1]) == alone[::-1], f"{model.name}: in another order")
+
+
 def main():
     global args
     parser = harness.parser(__doc__)
@@ -1305,7 +1368,7 @@ def main():
     args = parser.parse_args()
     for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, no_folding, requested_rows, declared_types, hashed_logits, beside_a_resumed_one, only_in_steps, proved,
                  surplus_attributes, outside_the_proof,
-                 order_of_outputs):
+                 order_of_outputs, mixed_batches):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     return harness.finish()

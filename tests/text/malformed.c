@@ -1,6 +1,8 @@
 // Invalid tokenizer.json files: each gives its status and a message that names the place.
 #include "text/tokenizer.h"
 
+#include <stdlib.h>
+
 #include "test.h"
 
 #define MODEL "{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]}"
@@ -210,6 +212,112 @@ static void growth(void) {
     CHECK(ree_tokenizer_encode(tokenizer, "a", 1, REE_ADD_SPECIAL, &ids, &n, &err) == REE_INVALID);
     CHECK_MSG(strstr(err.message, "the post-processor produces more than"), "%s", err.message);
     ree_tokenizer_destroy(tokenizer);
+    // Each byte of a character that is not ASCII becomes a character that is not ASCII.
+    tokenizer = doubling("pre_tokenizer", "pretokenizers",
+                         "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}");
+    CHECK(ree_tokenizer_encode(tokenizer, "\xC3\xA9", 2, 0, &ids, &n, &err) == REE_INVALID);
+    CHECK_MSG(strstr(err.message, "the pre-tokenizer makes more than"), "%s", err.message);
+    ree_tokenizer_destroy(tokenizer);
+}
+
+// Each stage of a decoder calls the next one, so their total number is limited.
+static void many_stages(int n_outer, enum ree_status expected) {
+    struct ree_error err = {.message = ""};
+    struct ree_strbuf json;
+    ree_strbuf_init(&json);
+    ree_strbuf_printf(&json,
+                      "{\"model\":" MODEL ",\"decoder\":{\"type\":\"Sequence\",\"decoders\":[");
+    for (int i = 0; i < n_outer; i++) {
+        ree_strbuf_printf(&json, "%s{\"type\":\"Sequence\",\"decoders\":[", i ? "," : "");
+        for (int k = 0; k < 31; k++)
+            ree_strbuf_printf(&json, "%s{\"type\":\"Fuse\"}", k ? "," : "");
+        ree_strbuf_printf(&json, "]}");
+    }
+    ree_strbuf_printf(&json, "]}}");
+    enum ree_status status = load(json.data, json.size, &err);
+    CHECK_MSG(status == expected, "%d sequences: %s", n_outer, err.message);
+    if (expected != REE_OK)
+        CHECK_MSG(strstr(err.message, "more than 256 stages"), "%s", err.message);
+    ree_strbuf_finish(&json);
+}
+
+// A pattern that is too large to be compiled with callouts would have no limit of its work.
+static void large_pattern(void) {
+    struct ree_error err = {.message = ""};
+    struct ree_strbuf json;
+    ree_strbuf_init(&json);
+    ree_strbuf_printf(&json, "{\"model\":" MODEL ",\"normalizer\":{\"type\":\"Replace\","
+                             "\"content\":\"\",\"pattern\":{\"Regex\":\"");
+    for (int i = 0; i < 9000; i++)
+        ree_strbuf_append(&json, "x", 1);
+    ree_strbuf_printf(&json, "|(?:a|aa)+d\"}}}");
+    CHECK(load(json.data, json.size, &err) == REE_INVALID);
+    CHECK_MSG(strstr(err.message, "too large"), "%s", err.message);
+    ree_strbuf_finish(&json);
+}
+
+// A word of any length takes time in proportion to it: with a search of each end from each start,
+// this text would take hours.
+static void long_word(void) {
+    enum { N = 300000 };
+    static const char json[] = "{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"?\","
+                               "\"continuing_subword_prefix\":\"##\","
+                               "\"max_input_chars_per_word\":1073741824,"
+                               "\"vocab\":{\"?\":0,\"a\":1,\"##a\":2,\"##aaa\":3}}}";
+    struct ree_tokenizer *tokenizer;
+    struct ree_error err = {.message = ""};
+    int32_t *ids;
+    size_t n;
+    char *text = malloc(N + 2);
+    REQUIRE(text);
+    memset(text, 'a', N + 2);
+    REQUIRE(ree_tokenizer_load_memory(json, sizeof json - 1, &tokenizer, &err) == REE_OK);
+    REQUIRE(ree_tokenizer_encode(tokenizer, text, N + 2, 0, &ids, &n, &err) == REE_OK);
+    CHECK(n == 2 + N / 3 && ids[0] == 1 && ids[1] == 3 && ids[n - 2] == 3 && ids[n - 1] == 2);
+    ree_free(ids);
+    ree_tokenizer_destroy(tokenizer);
+    free(text);
+}
+
+static void long_piece(const char *type, const char *before, const char *after) {
+    struct ree_error err = {.message = ""};
+    struct ree_strbuf json;
+    ree_strbuf_init(&json);
+    ree_strbuf_printf(&json, "{\"model\":{\"type\":\"%s\",\"unk_id\":null,\"vocab\":%s", type,
+                      before);
+    for (int i = 0; i < 1025; i++)
+        ree_strbuf_append(&json, "a", 1);
+    ree_strbuf_printf(&json, "%s}}", after);
+    CHECK_MSG(load(json.data, json.size, &err) == REE_UNSUPPORTED, "%s: %s", type, err.message);
+    CHECK_MSG(strstr(err.message, "token 0 has 1025 bytes"), "%s", err.message);
+    ree_strbuf_finish(&json);
+}
+
+// Special tokens that are written in a text are found only with REE_PARSE_SPECIAL, also if they are
+// pieces of the model.
+static void special_pieces(const char *model) {
+    struct ree_tokenizer *tokenizer;
+    struct ree_error err = {.message = ""};
+    struct ree_strbuf json;
+    int32_t *ids;
+    size_t n;
+    ree_strbuf_init(&json);
+    ree_strbuf_printf(
+        &json, "{\"added_tokens\":[{\"id\":1,\"content\":\"<s>\",\"special\":true}],%s}", model);
+    enum ree_status status = ree_tokenizer_load_memory(json.data, json.size, &tokenizer, &err);
+    CHECK_MSG(status == REE_OK, "%s", err.message);
+    REQUIRE(status == REE_OK);
+    for (uint32_t flags = 0; flags <= REE_PARSE_SPECIAL; flags += REE_PARSE_SPECIAL) {
+        bool found = false;
+        status = ree_tokenizer_encode(tokenizer, "<s>", 3, flags, &ids, &n, &err);
+        CHECK_MSG(status == REE_OK, "%s", err.message);
+        for (size_t i = 0; status == REE_OK && i < n; i++)
+            found = found || ids[i] == 1;
+        CHECK_MSG(found == (flags != 0), "%s", model);
+        ree_free(ids);
+    }
+    ree_tokenizer_destroy(tokenizer);
+    ree_strbuf_finish(&json);
 }
 
 int main(void) {
@@ -226,5 +334,19 @@ int main(void) {
     many_spaces();
     explosion();
     growth();
+    many_stages(8, REE_OK);
+    many_stages(9, REE_UNSUPPORTED);
+    large_pattern();
+    long_word();
+    long_piece("Unigram", "[[\"", "\",-1]]");
+    long_piece("WordPiece", "{\"", "\":0},\"unk_token\":\"?\"");
+    special_pieces(
+        "\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",-9],[\"<s>\",-1],"
+        "[\"<\",-2],[\"s\",-2],[\">\",-2]]}");
+    special_pieces(
+        "\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"vocab\":{\"?\":0,\"<s>\":1,"
+        "\"<\":2,\"##s\":3,\"##>\":4}}");
+    special_pieces(
+        "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\",\"vocab\":{\"?\":0,\"<s>\":1}}");
     return test_finish();
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A key that orders numbers of a type, not strings: equal numbers have equal keys. Both zeros are equal. All
-// NaNs are equal and come last: no digest of a run covers their signs and payloads.
+// A key that orders numbers of a type, not strings: equal numbers have equal keys. Both zeros are
+// equal. All NaNs are equal and come last: no digest of a run covers their signs and payloads.
 static uint64_t order_key(enum ree_dtype dtype, const unsigned char *element) {
     const unsigned width = ree_dtype_bits(dtype);
     const uint64_t sign = UINT64_C(1) << (width - 1);
