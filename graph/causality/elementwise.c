@@ -20,6 +20,14 @@ const char *ree_causality_unary(struct ree_derivation *d) {
     return NULL;
 }
 
+// Max, Min, Sum and Mean of one input.
+static const char *single(struct ree_derivation *d) {
+    const struct ree_fact *x = ree_causality_in(d, 0);
+    if (x->may_be_nan) return no_nan;
+    ree_fact_like(d->out, x);
+    return NULL;
+}
+
 // Numbers that are computed from sizes
 
 static bool fits(struct ree_count c, enum ree_dtype dtype) {
@@ -121,7 +129,8 @@ static void mask(struct ree_fact *out, int arg, const struct ree_fact *const in[
 const char *ree_causality_arithmetic(struct ree_derivation *d) {
     int arg = ree_causality_arg(d);
     uint32_t shifts[2];
-    if (d->n_in != 2) return d->n_in == 1 ? ree_causality_unary(d) : "it has more than two inputs";
+    if (d->n_in == 1) return single(d);
+    if (d->n_in != 2) return "it has more than two inputs";
     if (!d->in[1]) return "an input is missing";
     const char *why = ree_fact_broadcast(d->out, 2, d->in, shifts);
     if (why) return why;
