@@ -291,8 +291,8 @@ static bool derive(struct ree_prover *p, const struct ree_node *node) {
     return true;
 }
 
-// Each run checks the type and the shape of every input, whether or not a node reads it. So one
-// that is unlike what generation gives refuses runs that generation makes, or allows others.
+// Each run checks the type and the shape of every input, whether or not a node reads it. An input
+// whose declared shape fits only some numbers of tokens makes some runs fail.
 static const char *check_model_inputs(struct ree_prover *p) {
     for (size_t i = 0; i < p->question->n_inputs; i++) {
         const struct ree_fact *f = p->facts[p->question->inputs[i].value->id];
