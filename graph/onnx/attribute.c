@@ -1,5 +1,6 @@
 #include "graph/onnx/reader.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 // Far more attributes than any operator has. Keeps the search for duplicates short.
@@ -152,6 +153,12 @@ enum ree_status ree_onnx_read_attribute(struct ree_onnx_reader *reader,
     }
 }
 
+static int by_name(const void *a, const void *b) {
+    const Onnx__AttributeProto *x = *(const Onnx__AttributeProto *const *)a;
+    const Onnx__AttributeProto *y = *(const Onnx__AttributeProto *const *)b;
+    return strcmp(ree_onnx_text(x->name), ree_onnx_text(y->name));
+}
+
 enum ree_status ree_onnx_read_attributes(struct ree_onnx_reader *reader,
                                          const Onnx__NodeProto *proto, struct ree_graph *graph,
                                          const struct ree_scope *scope, struct ree_node *node) {
@@ -160,11 +167,18 @@ enum ree_status ree_onnx_read_attributes(struct ree_onnx_reader *reader,
                         proto->n_attribute, MAX_ATTRIBUTES);
     node->attrs = ree_arena_alloc_array(reader->arena, proto->n_attribute, sizeof *node->attrs);
     if (!node->attrs) return ree_onnx_no_memory(reader);
+    // In the order of their names, as graph_sha256 has them: subgraphs, and the values that they
+    // capture, follow the order of attributes.
+    const Onnx__AttributeProto **sorted =
+        ree_arena_alloc_array(reader->arena, proto->n_attribute + 1, sizeof *sorted);
+    if (!sorted) return ree_onnx_no_memory(reader);
+    if (proto->n_attribute) memcpy(sorted, proto->attribute, proto->n_attribute * sizeof *sorted);
+    qsort(sorted, proto->n_attribute, sizeof *sorted, by_name);
     for (size_t i = 0; i < proto->n_attribute; i++) {
-        const Onnx__AttributeProto *from = proto->attribute[i];
+        const Onnx__AttributeProto *from = sorted[i];
         struct ree_attr *attr = &node->attrs[node->n_attrs];
         const char *name = ree_onnx_text(from->name);
-        if (!*name) return ree_fail(reader->err, REE_INVALID, "attribute #%zu has no name", i);
+        if (!*name) return ree_fail(reader->err, REE_INVALID, "an attribute has no name");
         if (ree_node_attr(node, name))
             return ree_fail(reader->err, REE_INVALID, "attribute '%s' occurs twice", name);
         attr->name = ree_arena_strdup(reader->arena, name);

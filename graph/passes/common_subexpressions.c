@@ -57,22 +57,15 @@ static bool equal_attrs(const struct ree_attr *a, const struct ree_attr *b) {
     return false;
 }
 
-static bool agree(const struct ree_value *a, const struct ree_value *b) {
-    return a->dtype == b->dtype || a->dtype == REE_DTYPE_NONE || b->dtype == REE_DTYPE_NONE;
-}
-
 static bool equal_nodes(const struct ree_node *a, const struct ree_node *b) {
     if (strcmp(a->op_type, b->op_type) != 0 || a->opset != b->opset) return false;
     if (a->n_inputs != b->n_inputs || a->n_outputs != b->n_outputs || a->n_attrs != b->n_attrs)
         return false;
     for (size_t i = 0; i < a->n_inputs; i++)
         if (a->inputs[i] != b->inputs[i]) return false;
-    // The set of used outputs can change what an operator does. Lowering checks declared types, so
-    // they must not contradict each other.
+    // The set of used outputs can change what an operator does.
     for (size_t i = 0; i < a->n_outputs; i++)
-        if (!a->outputs[i] != !b->outputs[i] ||
-            (a->outputs[i] && !agree(a->outputs[i], b->outputs[i])))
-            return false;
+        if (!a->outputs[i] != !b->outputs[i]) return false;
     for (size_t i = 0; i < a->n_attrs; i++) {
         // The attributes are nearly always in the same order.
         const struct ree_attr *other = &b->attrs[i];
@@ -94,8 +87,10 @@ static uint64_t mix(uint64_t hash, const void *data, size_t n) {
 static uint64_t hash_node(const struct ree_node *node) {
     uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), node->op_type, strlen(node->op_type));
     for (size_t i = 0; i < node->n_inputs; i++) {
-        uint32_t id = node->inputs[i] ? node->inputs[i]->id : UINT32_MAX;
-        hash = mix(hash, &id, sizeof id);
+        // Not the id, which follows the order of initializers in the file: what collides decides
+        // what is merged (MAX_CANDIDATES), and that must be the same for all files of the model.
+        uint32_t number = node->inputs[i] ? node->inputs[i]->number : UINT32_MAX;
+        hash = mix(hash, &number, sizeof number);
     }
     uint64_t attrs = 0;
     for (size_t i = 0; i < node->n_attrs; i++) {
@@ -131,6 +126,16 @@ static struct ree_node *find_or_add(struct table *table, const struct ree_graph 
     return NULL;
 }
 
+// Keeps the declared type of a removed output, so that lowering still checks it. It is in no hash,
+// so it must not decide whether nodes are merged.
+static void keep_type(const struct ree_value *removed, struct ree_value *kept) {
+    if (removed->dtype == REE_DTYPE_NONE || removed->kind != kept->kind) return;
+    if (kept->dtype == REE_DTYPE_NONE)
+        kept->dtype = removed->dtype;
+    else if (kept->dtype != removed->dtype)
+        kept->has_two_types = true;
+}
+
 static bool merge_all(struct ree_rewrite *rewrite, struct table *table) {
     const struct ree_graph *graph = rewrite->graph;
     bool changed = false;
@@ -143,9 +148,7 @@ static bool merge_all(struct ree_rewrite *rewrite, struct table *table) {
         for (size_t j = 0; j < node->n_outputs; j++) {
             if (!node->outputs[j]) continue;
             rewrite->replacement[node->outputs[j]->id] = first->outputs[j];
-            // Keep the declared type of the removed output, so that lowering still checks it.
-            if (node->outputs[j]->kind == first->outputs[j]->kind && !first->outputs[j]->dtype)
-                first->outputs[j]->dtype = node->outputs[j]->dtype;
+            keep_type(node->outputs[j], first->outputs[j]);
         }
         rewrite->removed[i] = true;
         changed = true;

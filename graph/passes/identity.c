@@ -46,14 +46,14 @@ static bool is_identity(const struct ree_node *node) {
     return false;
 }
 
-// Gives both tensors the same declared type, so that lowering can still find a contradiction.
-// Returns false if the two types contradict each other; the node must then stay, so that lowering
-// reports it.
-static bool share_type(struct ree_value *from, struct ree_value *to) {
+// Gives both tensors the same declared type, so that lowering can still find a contradiction. The
+// declared type of a value within a graph is in no hash, so it must not decide what a pass does.
+static void share_type(struct ree_value *from, struct ree_value *to) {
     bool plain = from->kind == REE_TENSOR && to->kind == REE_TENSOR && !to->nullable;
-    if (!plain || to->dtype == REE_DTYPE_NONE) return true;
+    if (!plain || to->dtype == REE_DTYPE_NONE) return;
     if (from->dtype == REE_DTYPE_NONE && from->producer) from->dtype = to->dtype;
-    return from->dtype == to->dtype || from->dtype == REE_DTYPE_NONE;
+    if (from->dtype != to->dtype && from->dtype != REE_DTYPE_NONE)
+        from->has_two_types = to->has_two_types = true;
 }
 
 // Makes the producer of `from` compute `to`, an output of the graph, instead. Returns false if that
@@ -81,7 +81,7 @@ bool ree_pass_identity(struct ree_graph *graph) {
         ree_rewrite_node(&rewrite, node);
         if (!is_identity(node)) continue;
         struct ree_value *from = node->inputs[0], *to = node->outputs[0];
-        if (!share_type(from, to)) continue;
+        share_type(from, to);
         // An output of the graph keeps its name: the producer of `from` computes it, or this node
         // stays.
         if (to->is_output && !take_over(&rewrite, from, to)) continue;

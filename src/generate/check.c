@@ -18,8 +18,11 @@ struct checker {
     struct ree_pass pass;
     size_t first_row; // position of the first token whose logits are needed
     bool has_nan;     // a processed row contains a NaN
-    bool runs_singly; // without one pass, the tokens of the prompt run one by one too
 };
+
+// How the tokens are divided into runs. CHUNKS: as ree_generate does, the prompt in chunks, then
+// the answer token by token. SINGLY: the prompt token by token, too.
+enum division { ONE_PASS, CHUNKS, SINGLY };
 
 bool ree_logits_have_nan(const float *logits, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -63,14 +66,11 @@ static enum ree_status check_interrupt(const struct checker *c, struct ree_error
 }
 
 // Looks at the logits of n_rows tokens from the one at `row` on, and releases them.
-static enum ree_status look_at_all(struct checker *c, size_t row, size_t n_rows,
-                                   struct ree_tensor *logits, struct ree_error *err) {
+static void look_at_all(struct checker *c, size_t row, size_t n_rows, struct ree_tensor *logits) {
     size_t vocab = (size_t)logits->dims[2];
-    enum ree_status status = ree_pass_check_ids(c->check->ids, c->check->n, (int64_t)vocab, err);
-    for (size_t r = 0; status == REE_OK && r < n_rows; r++)
+    for (size_t r = 0; r < n_rows; r++)
         look(c, row + r, (const float *)logits->data + r * vocab, vocab);
     ree_tensor_finish(logits);
-    return status;
 }
 
 // Runs all tokens in one pass (generate/pass.h).
@@ -80,19 +80,17 @@ static enum ree_status run_once(struct checker *c, struct ree_error *err) {
         struct ree_tensor logits;
         REE_TRY(check_interrupt(c, err));
         REE_TRY(ree_pass_next(&c->pass, &row, &n_rows, &logits, err));
-        REE_TRY(look_at_all(c, row, n_rows, &logits, err));
+        look_at_all(c, row, n_rows, &logits);
     }
     return REE_OK;
 }
 
-// Runs as ree_generate does: the prompt in chunks, or token by token if runs_singly is set, then
-// the answer token by token.
-static enum ree_status run_steps(struct checker *c, struct ree_error *err) {
+static enum ree_status run_steps(struct checker *c, enum division division, struct ree_error *err) {
     bool has_cache = c->g->info.has_cache;
     size_t n = c->pass.n, n_prompt = c->check->n_prompt,
-           chunk = !has_cache       ? n_prompt
-                   : c->runs_singly ? 1
-                                    : c->g->options.prefill_chunk;
+           chunk = !has_cache           ? n_prompt
+                   : division == SINGLY ? 1
+                                        : c->g->options.prefill_chunk;
     for (size_t from = 0; from < n && !is_done(c);) {
         size_t left = from < n_prompt ? n_prompt - from : 1, length = left < chunk ? left : chunk;
         size_t row = from > c->first_row ? from : c->first_row, end = from + length;
@@ -103,13 +101,14 @@ static enum ree_status run_steps(struct checker *c, struct ree_error *err) {
             REE_TRY(ree_pass_run(&c->pass, from, length, row, n_rows, &logits, err));
         else
             REE_TRY(ree_pass_run(&c->pass, 0, end, row, n_rows, &logits, err));
-        REE_TRY(look_at_all(c, row, n_rows, &logits, err));
+        look_at_all(c, row, n_rows, &logits);
         from = end;
     }
     return REE_OK;
 }
 
-static enum ree_status run_all(struct checker *c, size_t n, bool one_pass, struct ree_error *err) {
+static enum ree_status run_all(struct checker *c, size_t n, enum division division,
+                               struct ree_error *err) {
     struct ree_check_result *out = c->out;
     out->agrees = true;
     out->chosen = -1;
@@ -118,7 +117,8 @@ static enum ree_status run_all(struct checker *c, size_t n, bool one_pass, struc
     c->hasher = c->check->hash_logits ? ree_hasher_try_create("ree-logits/1") : NULL;
     if (c->check->hash_logits && !c->hasher) return ree_no_memory(err);
     enum ree_status status = ree_pass_begin(&c->pass, c->g, c->check->ids, n, c->first_row, err);
-    if (status == REE_OK) status = one_pass ? run_once(c, err) : run_steps(c, err);
+    if (status == REE_OK)
+        status = division == ONE_PASS ? run_once(c, err) : run_steps(c, division, err);
     out->n_runs += c->pass.n_runs;
     ree_pass_finish(&c->pass);
     out->has_nan = c->has_nan;
@@ -138,36 +138,41 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
     struct checker c = {.g = g, .check = check, .out = out};
     c.first_row = check->hash_logits ? 0 : check->n_prompt - 1;
     REE_TRY(ree_sampling_check(&check->sampling, err));
-    REE_TRY(ree_pass_check_ids(check->ids, check->n, g->info.vocab_size, err));
+    // As ree_generate, which also accepts a model that computes more logits than it declares. An id
+    // of the answer that the model does not choose is a difference.
+    REE_TRY(ree_pass_check_ids(check->ids, check->n_prompt, g->info.vocab_size, err));
+    REE_TRY(ree_pass_check_ids(check->ids + check->n_prompt, check->n - check->n_prompt, 0, err));
     size_t n = check->n - 1; // the last token's logits are not needed
     if (n == 0 || (check->n == check->n_prompt && !check->hash_logits)) return REE_OK;
     bool has_steps = check->n > check->n_prompt + 1; // a run over the prompt is not enough
-    const bool one_pass = g->causality.is_proved;
-    if (!one_pass && has_steps)
-        snprintf(out->why_stepwise, sizeof out->why_stepwise, "causality is not proved: %s",
-                 g->causality.why_not);
-    enum ree_status status = run_all(&c, n, one_pass, err);
-    // The proof of causality does not hold from the first NaN on: the NaN may come from a later
-    // token, of the prompt too. Logits of a prompt are hashed as its chunks give them.
-    c.runs_singly = g->info.has_cache && check->n_prompt > 1 && !check->hash_logits;
-    if (status == REE_OK && one_pass && c.has_nan && (has_steps || c.runs_singly)) {
-        snprintf(out->why_stepwise, sizeof out->why_stepwise,
-                 "in one pass, a logit is NaN, perhaps because of a later token");
-        status = run_all(&c, n, false, err);
+    if (!g->causality.is_proved) {
+        if (has_steps)
+            snprintf(out->why_stepwise, sizeof out->why_stepwise, "causality is not proved: %s",
+                     g->causality.why_not);
+        return run_all(&c, n, CHUNKS, err);
     }
-    // One pass also computes what no step of a generation does, such as scores of later tokens.
-    c.runs_singly = false;
-    if (one_pass && (status == REE_INVALID || status == REE_UNSUPPORTED)) {
-        snprintf(out->why_stepwise, sizeof out->why_stepwise, "in one pass: %s", err->message);
-        ree_error_clear(err);
-        status = run_all(&c, n, false, err);
-    }
-    // So do longer pieces of a prompt, compared with shorter ones.
-    if (one_pass && (status == REE_INVALID || status == REE_UNSUPPORTED) && g->info.has_cache &&
-        check->n_prompt > 1) {
-        c.runs_singly = true;
-        ree_error_clear(err);
-        status = run_all(&c, n, false, err);
+    enum ree_status status = run_all(&c, n, ONE_PASS, err);
+    // One pass also computes what no step of a generation does, such as scores of later tokens. So
+    // do longer pieces of a prompt, compared with shorter ones. What they compute in addition can
+    // fail, or be a NaN, from which on the proof of causality does not hold.
+    const bool has_pieces = g->info.has_cache && check->n_prompt > 1;
+    enum division last = ONE_PASS;
+    while (last != SINGLY) {
+        bool has_failed = status == REE_INVALID || status == REE_UNSUPPORTED;
+        bool is_doubtful = status == REE_OK && out->has_nan && (last == ONE_PASS || !out->agrees);
+        if (!has_failed && !is_doubtful) break;
+        if (!has_pieces && (last == CHUNKS || (!has_failed && !has_steps))) break;
+        // The hash of a prompt's logits is that of its chunks.
+        bool wants_chunks = has_failed || check->hash_logits || !has_pieces;
+        enum division next = last == ONE_PASS && wants_chunks ? CHUNKS : SINGLY;
+        if (last == ONE_PASS && has_failed)
+            snprintf(out->why_stepwise, sizeof out->why_stepwise, "in one pass: %s", err->message);
+        else if (last == ONE_PASS)
+            snprintf(out->why_stepwise, sizeof out->why_stepwise,
+                     "in one pass, a logit is NaN, perhaps because of a later token");
+        if (has_failed) ree_error_clear(err);
+        status = run_all(&c, n, next, err);
+        last = next;
     }
     return status;
 }

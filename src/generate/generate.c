@@ -40,9 +40,9 @@ struct driver {
 
 // Prompts and snapshots
 
-static enum ree_status check_ids(const struct ree_generator *g, size_t i, const int32_t *ids,
-                                 size_t n, struct ree_error *err) {
-    int64_t vocab = g->info.vocab_size;
+// vocab: 0: not known.
+static enum ree_status check_ids(int64_t vocab, size_t i, const int32_t *ids, size_t n,
+                                 struct ree_error *err) {
     for (size_t k = 0; k < n; k++)
         if (ids[k] < 0 || (vocab && ids[k] >= vocab))
             return ree_fail(
@@ -71,7 +71,7 @@ static enum ree_status check_prompts(const struct ree_generator *g,
                             "prompt %zu has %zu tokens, but the model's context is %lld: no "
                             "position is left for an answer",
                             i, prompts[i].n, (long long)context);
-        REE_TRY(check_ids(g, i, prompts[i].ids, prompts[i].n, err));
+        REE_TRY(check_ids(g->info.vocab_size, i, prompts[i].ids, prompts[i].n, err));
     }
     return REE_OK;
 }
@@ -112,8 +112,11 @@ static enum ree_status check_snapshot(const struct ree_generate_call *call,
                                       const struct ree_sequence *s, const struct ree_prompt *prompt,
                                       struct ree_error *err) {
     const char *reason = why_not(call, s, prompt);
-    if (!reason) return check_ids(call->g, s->number, s->from->ids, s->from->n, err);
-    return ree_fail(err, REE_INVALID, "sequence %zu cannot continue: %s", s->number, reason);
+    if (reason)
+        return ree_fail(err, REE_INVALID, "sequence %zu cannot continue: %s", s->number, reason);
+    // A model may choose ids beyond the number of logits that it declares. Those of the prompt are
+    // the prompt's own, which is checked. The others are chosen again.
+    return check_ids(0, s->number, s->from->ids, s->from->n, err);
 }
 
 static enum ree_status start_sequence(struct driver *d, size_t i, const struct ree_prompt *prompt,

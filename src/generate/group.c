@@ -140,8 +140,12 @@ enum ree_status ree_group_submit(struct ree_group *group, struct ree_error *err)
 
 // Adds n rows of logits to the sequence's hash, if it is requested. Callers pass the row of each
 // token once, and no rows of repeated tokens.
-static void hash_rows(struct ree_sequence *s, const float *logits, size_t n, size_t vocab) {
-    if (s->logits) ree_hasher_update(s->logits, logits, n * vocab * sizeof *logits);
+static void hash_rows(const struct ree_group *group, struct ree_sequence *s, const float *logits,
+                      size_t n, size_t vocab) {
+    if (!s->logits) return;
+    ree_hasher_update(s->logits, logits, n * vocab * sizeof *logits);
+    struct ree_generate_stats *stats = group->call->stats;
+    stats->hashed_nan = stats->hashed_nan || ree_logits_have_nan(logits, n * vocab);
 }
 
 static enum ree_status take_chunk(struct ree_group *group, const struct ree_tensor *logits,
@@ -161,7 +165,7 @@ static enum ree_status take_chunk(struct ree_group *group, const struct ree_tens
             return ree_fail(err, REE_UNSUPPORTED,
                             "a run with a hash of its logits cannot be resumed: a logit of the "
                             "text so far is NaN");
-        hash_rows(s, own, real, vocab);
+        hash_rows(group, s, own, real, vocab);
         if (s->n_prefill > from + length) continue;
         group->wants_check = group->wants_check || s->expects_last;
         REE_TRY(ree_sequence_add(group->call, s, all ? own + (real - 1) * vocab : own, vocab, err));
@@ -176,7 +180,7 @@ static enum ree_status take_single(struct ree_group *group, const struct ree_ten
         struct ree_sequence *s = group->sequences[b];
         if (s->is_done) continue;
         const float *own = (const float *)logits->data + b * vocab;
-        hash_rows(s, own, 1, vocab);
+        hash_rows(group, s, own, 1, vocab);
         REE_TRY(ree_sequence_add(group->call, s, own, vocab, err));
     }
     return REE_OK;

@@ -183,7 +183,8 @@ static enum ree_status load_text(struct ree_verify_job *job, const char *path,
     const struct ree_verify_options *o = &job->options;
     struct ree_generator_options run = job->run;
     run.all_logits = r->logits_sha256[0];
-    run.exact_lengths = o->trace;
+    // The metadata that allows other lengths is in no hash.
+    run.exact_lengths = true;
     // NaNs in a prompt, and so the hash, may depend on the chunk.
     if (run.all_logits) run.prefill_chunk = 0;
     REE_TRY(ree_generator_create(path, job->devices[0], &run, &job->generator, err));

@@ -202,13 +202,14 @@ static void report_difference(struct text_check *c, size_t position, int32_t giv
 }
 
 // A NaN may come from a later token of the same run (graph/causality/prove.h). Then the hash
-// depends on how the prompt was divided, which a receipt without a trace does not state.
+// depends on how the prompt was divided. Only a run that is compared with a trace is divided as the
+// prover's was.
 static void check_logits(struct text_check *c, const char *here, bool has_nan) {
     char hex[65];
     if (!c->r->logits_sha256[0]) return;
     snprintf(hex, sizeof hex, "%s", here);
     ree_receipt_blind(c->r, hex);
-    if (has_nan && !c->r->has_trace && strcmp(hex, c->r->logits_sha256) != 0)
+    if (has_nan && !c->what->traced && strcmp(hex, c->r->logits_sha256) != 0)
         ree_verify_add(c->v, "logits", REE_VERIFY_NOT_CHECKED,
                        "a logit is NaN, and the hash depends on how the prompt was divided");
     else
@@ -238,7 +239,7 @@ static enum ree_status run_given(struct text_check *c, struct ree_error *err) {
 // Generates as many tokens as the receipt's answer has, without ending at eos tokens or stop texts.
 // The reason why the answer ends is checked separately.
 static enum ree_status regenerate(struct text_check *c, struct ree_generation *out,
-                                  struct ree_error *err) {
+                                  bool *out_hashed_nan, struct ree_error *err) {
     struct ree_generator *g = c->what->generator;
     struct ree_generate_options options = {.size = sizeof options,
                                            .sampling = c->r->sampling,
@@ -261,12 +262,14 @@ static enum ree_status regenerate(struct text_check *c, struct ree_generation *o
     }
     g->info.context_length = context;
     if (status == REE_OK) c->v->n_runs += stats.n_runs;
+    *out_hashed_nan = stats.hashed_nan;
     return status;
 }
 
 static enum ree_status run_stepwise(struct text_check *c, struct ree_error *err) {
     struct ree_generation made;
-    REE_TRY(regenerate(c, &made, err));
+    bool hashed_nan;
+    REE_TRY(regenerate(c, &made, &hashed_nan, err));
     const int32_t *answer = made.ids + made.n_prompt;
     size_t n = made.n - made.n_prompt, at = made.n_prompt;
     char hex[65];
@@ -283,7 +286,7 @@ static enum ree_status run_stepwise(struct text_check *c, struct ree_error *err)
         else
             report_difference(c, at, c->ids[at], made.ids[at], "");
     }
-    check_logits(c, made.logits_sha256, false);
+    check_logits(c, made.logits_sha256, hashed_nan);
     ree_generation_finish(&made);
     return c->ids ? REE_OK : ree_no_memory(err);
 }

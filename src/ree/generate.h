@@ -222,6 +222,7 @@ struct ree_generate_stats {
     double first_token_seconds; // time from the call to the first new token
     size_t n_runs;              // number of runs of the model
     uint64_t cache_bytes;       // peak memory of the kv caches, in bytes
+    bool hashed_nan;            // all_logits: a logit that was hashed is a NaN
 };
 
 // Generates an answer to each of n prompts. The tokens of a sequence do not depend on the other

@@ -458,7 +458,7 @@ static struct pb attr(const char *name, int type) {
 
 static void test_attributes(void) {
     check("nameless", with_attr(attr("", 2)), REE_INVALID,
-          "node 'foo' (Foo): attribute #0 has no name");
+          "node 'foo' (Foo): an attribute has no name");
     check("empty", with_attr(attr("a", 0)), REE_INVALID, "attribute 'a': has no value");
     check("unknown kind", with_attr(attr("a", 99)), REE_UNSUPPORTED, "has the unknown kind 99");
     check("negative kind", with_attr(attr("a", -1)), REE_UNSUPPORTED, "has the unknown kind -1");
