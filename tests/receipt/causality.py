@@ -930,6 +930,15 @@ def hashed_logits(folder):
         false["body"]["output"]["logits_sha256"] = "0" * 64
         (folder / "false.json").write_text(canonical(seal(false)) + "\n")
         check(verify(folder / "false.json", model)["result"] != "verified", "a made-up hash")
+    # The same of runs that are checked token by token, and of receipts with a trace.
+    form = [model, "--prompt-ids", "1,7,3", "--max-new-tokens", 2, "--ignore-eos", "--logits-hash", "--prefill-chunk", 1, "--receipt-path", receipt]
+    for extra, checks in (((), [["--stepwise"]]), (("--trace", folder / "t"), [[], ["--stepwise"]]),
+                          (("--private",), [["--salt", f"{receipt}.salt", "--prompt-ids", "1,7,3"]])):
+        done = run(*form, *extra)
+        check(done.returncode == 0, f"{extra}: {done}")
+        for options in checks:
+            found = verify(receipt, model, *options)
+            check(found["result"] == "verified in part", f"{extra}, {options}: {found}")
 
 
 def one_token(m):
@@ -1360,6 +1369,46 @@ def mixed_batches(folder):
         check(logits(*prompts[::-1]) == alone[::-1], f"{model.name}: in another order")
 
 
+def more_logits_than_declared(folder):
+    """The answer has tokens beyond the vocabulary that the output declares."""
+    m = Model()
+    m.op("Identity", ["seen"], "leak")
+    m.outputs[0] = onnx.port("logits", onnx.FLOAT, ["batch", "sequence", 8])
+    model, path = m.finish(folder / "declared.onnx"), folder / "r.json"
+    done = run(model, "--prompt-ids", "1,2,3,4,5", "--max-new-tokens", 6, "--ignore-eos", "--receipt-path", path)
+    check(done.returncode == 0, f"{done}")
+    for options in ((), ("--stepwise",)):
+        check(verify(path, model, *options)["result"] == "verified", f"more logits than declared, {options}: {verify(path, model, *options)}")
+
+
+def unused_positions(folder):
+    """A table with a row for each position of the text, but not for the unused positions that metadata allows in caches.
+    Metadata is in no hash, so a copy with it checks a receipt of a copy without."""
+    path = folder / "r.json"
+    for metadata in (None, {"ree.format": "ree-causal-lm/1"}):
+        m = Model(17)
+        with_cache(m)
+        m.op("Concat", ["past_key_values.0.key", "row"], "present.0.key", axis=2)
+        m.inputs.append(onnx.port("position_ids", onnx.INT64, ["batch", "sequence"]))
+        m.op("Shape", ["present.0.key"], "present_shape")
+        m.op("Gather", ["present_shape", "s2"], "total", axis=0)
+        m.op("Range", ["s0", "total", "s1"], "keys")
+        m.const("table40", [0.5] * 40, [40])
+        m.op("Gather", ["table40", "keys"], "bias")
+        m.op("Unsqueeze", ["position_ids", "last"], "queries")
+        m.op("LessOrEqual", ["keys", "queries"], "sees")
+        m.const("never", [-INF], [])
+        m.op("Where", ["sees", "bias", "never"], "masked")
+        m.op("Softmax", ["masked"], "weights", axis=-1)
+        m.op("MatMul", ["weights", "present.0.key"], "sums")
+        m.op("Squeeze", ["sums", "n1"], "leak")
+        model = m.finish(folder / f"table-{bool(metadata)}.onnx", metadata=metadata)
+        if not metadata:
+            make(path, model)
+        for options in ((), ("--stepwise",)):
+            check(verify(path, model, *options)["result"] == "verified", f"{model.name} {options}: {verify(path, model, *options)}")
+
+
 def main():
     global args
     parser = harness.parser(__doc__)
@@ -1368,7 +1417,7 @@ def main():
     args = parser.parse_args()
     for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, no_folding, requested_rows, declared_types, hashed_logits, beside_a_resumed_one, only_in_steps, proved,
                  surplus_attributes, outside_the_proof,
-                 order_of_outputs, mixed_batches):
+                 order_of_outputs, mixed_batches, more_logits_than_declared, unused_positions):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     return harness.finish()
