@@ -344,8 +344,8 @@ def test_branches():
          onnx.tensor("axes", onnx.INT64, [1], (1).to_bytes(8, "little")),
          onnx.tensor("rows", onnx.INT64, [1], (2).to_bytes(8, "little"))]))
     text = works(work / "merged.onnx", "--n-partitions", 1)
-    check("phase     decode: then_branch of node 'merged' (If)\n"
-          "phase     prefill: else_branch of node 'merged' (If)\n" in text, text)
+    check("phase     prefill: else_branch of node 'merged' (If)\n"
+          "phase     decode: then_branch of node 'merged' (If)\n" in text, text)
 
 
 def main():

@@ -40,15 +40,15 @@ static void test_sample(void) {
                "    const %w:float32[3] {1,-2,0.5} (12 bytes)\n"
                "    const %c:int64[2] {-1,3} (16 bytes)\n"
                "    %h:float32[?,3], _ = test.domain.Everything(%x, _, %c) {alpha=0.5, "
-               "mode=\"a\\\"\\x0a\", axes=[1,-2], scales=[1.5,-0.25], words=[\"one\",\"two\"], "
-               "value=int8[2] {0x80,0x7f}} # all\n"
-               "    %y:float32[?,3] = If(%flag) {then_branch=graph, else_branch=graph} # choice\n"
-               "        then_branch:\n"
-               "            %sum = Add(%h, %w)\n"
-               "            return %sum\n"
+               "axes=[1,-2], mode=\"a\\\"\\x0a\", scales=[1.5,-0.25], "
+               "value=int8[2] {0x80,0x7f}, words=[\"one\",\"two\"]} # all\n"
+               "    %y:float32[?,3] = If(%flag) {else_branch=graph, then_branch=graph} # choice\n"
                "        else_branch:\n"
                "            %product = Mul(%h, %w)\n"
                "            return %product\n"
+               "        then_branch:\n"
+               "            %sum = Add(%h, %w)\n"
+               "            return %sum\n"
                "    return %y\n");
     CHECK(graph->ir_version == 8);
     CHECK(ree_graph_opset(graph, "") == 13 && ree_graph_opset(graph, "ai.onnx") == 13);
@@ -68,7 +68,7 @@ static void test_sample(void) {
     CHECK(!ree_node_ints(node, "none", &n) && n == 0);
     char label[64];
     CHECK(strcmp(ree_node_label(node, label, sizeof label), "node 'all' (Everything)") == 0);
-    const struct ree_node *sum = graph->nodes[1]->attrs[0].graph->nodes[0];
+    const struct ree_node *sum = graph->nodes[1]->attrs[1].graph->nodes[0];
     CHECK(strcmp(ree_node_label(sum, label, sizeof label), "node #0 (Add)") == 0);
     CHECK(sum->inputs[0] == node->outputs[0] && sum->inputs[0]->graph == graph);
     // h and w: one use in each branch. y: used as the output. sum: used as its branch's output.
