@@ -12,6 +12,9 @@
 // Maximum number of control frames that wait to be sent to one rank; further heartbeats are
 // skipped. A rank that does not take these is stopped or dead, so more of them would be of no use.
 #define MAX_HEARTBEATS 16
+// Maximum number of control frames taken from one rank at a time: a rank that floods must not keep
+// the others from checking their deadlines.
+#define MAX_FRAMES 64
 // Seconds that the rank has to notice a failure itself after this thread has detected it. Then the
 // thread ends the run, because the rank may be busy with a long operation.
 #define PATIENCE 5
@@ -61,7 +64,7 @@ static void receive_heartbeat(struct ree_transport *t, const struct ree_message 
 enum ree_status ree_heartbeat_take(struct ree_transport *t, struct ree_error *err) {
     for (uint32_t r = 0; r < t->link->n_ranks; r++) {
         if (r == t->link->rank) continue;
-        while (!t->has_failed) {
+        for (int i = 0; i < MAX_FRAMES && !t->has_failed; i++) {
             unsigned char *frame;
             size_t nbytes;
             struct ree_message m;
