@@ -52,8 +52,10 @@ static void share_type(struct ree_value *from, struct ree_value *to) {
     bool plain = from->kind == REE_TENSOR && to->kind == REE_TENSOR && !to->nullable;
     if (!plain || to->dtype == REE_DTYPE_NONE) return;
     if (from->dtype == REE_DTYPE_NONE && from->producer) from->dtype = to->dtype;
-    if (from->dtype != to->dtype && from->dtype != REE_DTYPE_NONE)
-        from->has_two_types = to->has_two_types = true;
+    if (from->dtype == to->dtype || from->dtype == REE_DTYPE_NONE) return;
+    to->has_two_types = true;
+    // A graph that does not run must not stop one that reads the same value.
+    if (from->graph == to->graph) from->has_two_types = true;
 }
 
 // Makes the producer of `from` compute `to`, an output of the graph, instead. Returns false if that

@@ -17,9 +17,10 @@ static enum ree_status no_device(struct ree_lower *lower, struct ree_storage *st
                           "a constant depends on a value that is not constant");
 }
 
-// Returns whether the value is the default of an input, which the caller of a run may replace.
+// Returns whether the value is the default of an input, which the caller of a run, or the node whose
+// body it belongs to, may replace.
 static bool is_default(const struct ree_graph *graph, const struct ree_value *value) {
-    return value->is_input && graph->ir_version >= 4;
+    return value->is_input && (value->graph->parent || graph->ir_version >= 4);
 }
 
 static bool is_foldable(const struct ree_graph *graph, const struct ree_node *node) {
@@ -91,6 +92,7 @@ static enum ree_status store_results(struct ree_graph *graph, struct ree_lower *
         struct ree_value *value = node->outputs[i];
         if (!value) continue;
         const struct ree_view *t = values[value->id];
+        if (value->dtype != REE_DTYPE_NONE && value->dtype != t->dtype) value->has_two_types = true;
         value->dtype = t->dtype;
         value->has_shape = true;
         value->rank = t->rank;
@@ -122,6 +124,8 @@ enum ree_status ree_model_fold(struct ree_graph *graph, const struct ree_progres
                 .graph = graph,
                 .fuse = true,
                 .fold = true,
+                // They are in no hash, so they must not decide what is folded.
+                .ignores_declared = true,
                 .fold_limit = FOLD_LIMIT,
                 .host_execute = ree_cpu_execute,
                 .read_storage = no_device,

@@ -175,6 +175,8 @@ static enum ree_status run_passes(struct ree_model *model, const struct ree_mode
                                   struct ree_error *err) {
     struct ree_graph *graph = model->graph;
     REE_TRY(end_pass(options, "read", graph, err));
+    // First, so that nodes that do not run leave nothing behind.
+    ree_pass_dead_code(graph);
     ree_pass_identity(graph);
     REE_TRY(end_pass(options, "identity", graph, err));
     // Must precede folding, which would copy the weights.

@@ -197,7 +197,7 @@ def attributes_and_types(ree_run, folder):
 
 def copies(ree_run, folder):
     """Files that differ only in what no hash covers have the same trace: the order of attributes, and hints of types, of
-    which one is wrong in a branch that does not run."""
+    which one is wrong in a branch that does not run or for a value that nothing reads."""
     def branch(output, nodes, hints):
         return (b"".join(onnx.chunk(1, node) for node in nodes) + onnx.chunk(2, output) + onnx.chunk(12, onnx.port(output, onnx.FLOAT, None))
                 + b"".join(onnx.chunk(13, onnx.port(name, dtype, [3])) for name, dtype in hints))
@@ -214,12 +214,15 @@ def copies(ree_run, folder):
     def root_of(name, is_swapped, *hints):
         path, receipt = folder / f"{name}.onnx", folder / f"{name}.json"
         then = branch("t", [onnx.node("Relu", ["x"], ["a"]), onnx.node("Identity", ["a"], ["b"]), onnx.node("Neg", ["b"], ["m"]),
-                            onnx.node("Neg", ["b"], ["n"]), onnx.node("Add", ["m", "n"], ["t"])], hints)
+                            onnx.node("Neg", ["b"], ["n"]), onnx.node("Add", ["m", "n"], ["s"]), onnx.node("Neg", ["w"], ["v"]),
+                            onnx.node("Add", ["s", "v"], ["t"])], [hint for hint in hints if hint[0] != "dead"])
         attributes = [attribute_graph("then_branch", then),
                       attribute_graph("else_branch", branch("e", [onnx.node("Abs", ["z"], ["e"])], ()))]
-        path.write_bytes(onnx.model([node_with("If", ["c"], ["y"], *(attributes[::-1] if is_swapped else attributes))],
+        dead = [onnx.port(name, dtype, [3]) for name, dtype in hints if name == "dead"]
+        path.write_bytes(onnx.model([onnx.node("Identity", ["x"], ["dead"]),
+                                     node_with("If", ["c"], ["y"], *(attributes[::-1] if is_swapped else attributes))],
                                     [onnx.port("c", onnx.BOOL, []), onnx.port("x", onnx.FLOAT, [3]), onnx.port("z", onnx.FLOAT, [3])],
-                                    [onnx.port("y", onnx.FLOAT, None)]))
+                                    [onnx.port("y", onnx.FLOAT, None)], [onnx.floats("w", [3], [1, 2, 3])], value_info=dead))
         done = harness.call(ree_run, path, *[word for given in inputs for word in ("--input", given)], "--trace", folder / "t",
                             "--receipt-path", receipt)
         check(done.returncode == 0, f"{name}: {done.stderr}")
@@ -228,7 +231,8 @@ def copies(ree_run, folder):
 
     plain = root_of("plain", False)
     for name, is_swapped, hints in (("swapped", True, ()), ("identity", False, [("a", onnx.FLOAT), ("b", onnx.INT64)]),
-                                    ("merged", False, [("m", onnx.FLOAT), ("n", onnx.INT64)])):
+                                    ("merged", False, [("m", onnx.FLOAT), ("n", onnx.INT64)]),
+                                    ("folded", False, [("v", onnx.INT64)]), ("dead", False, [("dead", onnx.INT64)])):
         found = root_of(name, is_swapped, *hints)
         check(plain[1] and found == plain, f"{name}: {found}, expected {plain}")
 
