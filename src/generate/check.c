@@ -157,6 +157,7 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
     // fail, or be a NaN, from which on the proof of causality does not hold.
     const bool has_pieces = g->info.has_cache && check->n_prompt > 1;
     enum division last = ONE_PASS;
+    bool depends_on_chunks = false;
     while (last != SINGLY) {
         bool has_failed = status == REE_INVALID || status == REE_UNSUPPORTED;
         bool is_doubtful = status == REE_OK && out->has_nan && (last == ONE_PASS || !out->agrees);
@@ -171,8 +172,11 @@ enum ree_status ree_generator_check(struct ree_generator *g, const struct ree_ch
             snprintf(out->why_stepwise, sizeof out->why_stepwise,
                      "in one pass, a logit is NaN, perhaps because of a later token");
         if (has_failed) ree_error_clear(err);
+        // Chunks of the prover may have given a NaN where single tokens give none.
+        depends_on_chunks = depends_on_chunks || last == CHUNKS;
         status = run_all(&c, n, next, err);
         last = next;
     }
+    out->has_nan = out->has_nan || depends_on_chunks;
     return status;
 }

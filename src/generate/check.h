@@ -28,7 +28,8 @@ struct ree_check_result {
     int32_t given, chosen;
     char reason[160];       // why the model can choose no token at `position`; otherwise ""
     char logits_sha256[65]; // hash of the logits in hexadecimal, if hash_logits; otherwise ""
-    bool has_nan;           // a logit of a row that was examined is NaN
+    // A logit of a row that was examined is NaN, or may be if the prompt is divided otherwise.
+    bool has_nan;
     size_t n_runs;
     char why_stepwise[384]; // why the answer ran token by token; "": it ran in one pass
 };

@@ -253,16 +253,19 @@ static enum ree_status regenerate(struct text_check *c, struct ree_generation *o
     // If the prover divided the prompt otherwise, a NaN, an index out of range or a tensor that is
     // too large may come from a later token. Token by token there is none.
     const uint32_t chunk = g->options.prefill_chunk;
+    bool is_repeated = false;
     if ((status == REE_INVALID || status == REE_UNSUPPORTED) && !c->what->traced &&
         g->info.has_cache && c->prompt.n > 1 && g->causality.is_proved) {
         ree_error_clear(err);
+        is_repeated = true;
         g->options.prefill_chunk = 1;
         status = ree_generate(g, &c->prompt, 1, &options, out, &stats, err);
         g->options.prefill_chunk = chunk;
     }
     g->info.context_length = context;
     if (status == REE_OK) c->v->n_runs += stats.n_runs;
-    *out_hashed_nan = stats.hashed_nan;
+    // Chunks of the prover may have given a NaN where single tokens give none.
+    *out_hashed_nan = stats.hashed_nan || is_repeated;
     return status;
 }
 
