@@ -17,8 +17,8 @@ static enum ree_status no_device(struct ree_lower *lower, struct ree_storage *st
                           "a constant depends on a value that is not constant");
 }
 
-// Returns whether the value is the default of an input, which the caller of a run, or the node whose
-// body it belongs to, may replace.
+// Returns whether the value is the default of an input, which the caller of a run, or the node
+// whose body it belongs to, may replace.
 static bool is_default(const struct ree_graph *graph, const struct ree_value *value) {
     return value->is_input && (value->graph->parent || graph->ir_version >= 4);
 }
