@@ -114,8 +114,8 @@ struct ree_vk {
     VkPhysicalDeviceSubgroupProperties subgroup;
     VkPhysicalDeviceMemoryProperties memory;
     bool has_float64, has_int64, has_int16, has_int8, has_float16;
-    // A child of this process probed the driver a moment ago (driver_trial.c). Set before the probe,
-    // which then repeats nothing of what the child recorded.
+    // A child of this process probed the driver a moment ago (driver_trial.c). Set before the
+    // probe, which then repeats nothing of what the child recorded.
     bool was_just_tried;
     // All modules compare words in the guarded form (guard_words of spirv_stitch.h), because the
     // probe found the integer form of primitives wrong without it.
