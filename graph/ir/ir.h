@@ -35,7 +35,8 @@ struct ree_value {
     // Graph whose `values` contain this value. NULL for the tensor of an attribute.
     struct ree_graph *graph;
     uint32_t id; // index into graph->values
-    // A pass merged values whose declared types differ. A node that reads or makes the value fails.
+    // A pass found that declared types contradict each other, or the value that it computed. A node
+    // that reads or makes the value fails.
     bool has_two_types;
     // Before the passes, the number in the encoding that graph_sha256 hashes (ree_identity_init).
     // Afterwards the index among the values of all graphs of the model (ree_graph_number).

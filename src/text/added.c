@@ -133,7 +133,7 @@ static int by_id(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-// Tells the model which of its pieces are special tokens.
+// Sets lm->special: a bit for each piece of the model that is a special token.
 static enum ree_status note_special_pieces(struct ree_tokenizer *tokenizer, struct ree_error *err) {
     struct ree_lm *lm = &tokenizer->lm;
     for (size_t i = 0; i < tokenizer->n_added; i++) {

@@ -14,7 +14,6 @@ static struct ree_view **slot_of(const struct ree_lower *lower, const struct ree
     return frame ? &frame->values[value->id] : NULL;
 }
 
-// Finds the tensor of a value: one that was made or passed in before, or a constant.
 // As check_declared, for types that a pass brought together.
 static enum ree_status check_types(struct ree_lower *lower, const struct ree_value *value) {
     if (!value->has_two_types || lower->ignores_declared) return REE_OK;
@@ -22,6 +21,7 @@ static enum ree_status check_types(struct ree_lower *lower, const struct ree_val
     return ree_lower_fail(lower, REE_UNSUPPORTED, "'%s' is declared as two types", value->name);
 }
 
+// Finds the tensor of a value: one that was made or passed in before, or a constant.
 static enum ree_status find_value(struct ree_lower *lower, const struct ree_value *value,
                                   const char *what, size_t index, struct ree_view **out) {
     REE_TRY(check_types(lower, value));
