@@ -1,6 +1,7 @@
 // The probe's results are kept in the cache folder: the next start repeats only the trial of the
 // native forms, and comes to the same verdicts. It probes again if that trial has other results, or
-// if the file is damaged. Tests that change the probe do not use the file.
+// if the file is damaged. Tests that change the probe do not use the file. A process whose own
+// child has just probed a new driver repeats nothing.
 #include "device/vulkan/vulkan.h"
 #include "device_cases.h"
 #include "test_folder.h"
@@ -11,21 +12,22 @@
 static struct ree_error err;
 static char folder[] = "vulkan-probe-XXXXXX";
 
-// Opens the device. *out_verdicts: what it found. Returns whether it ran the whole probe, which
-// needs more than one pipeline. A device that has run nothing else has only these.
-static bool probes(const struct ree_device_testing *testing,
-                   struct ree_vk_verdict out_verdicts[REE_VK_N_PRIMITIVES]) {
+enum probed { NOTHING, THE_NATIVE_FORMS, THE_WHOLE };
+
+// Opens the device. *out_verdicts: what it found. Returns how much of the probe ran: the trial of
+// the native forms is one pipeline, and a device that has run nothing else has no others.
+static enum probed probes(const struct ree_device_testing *testing,
+                          struct ree_vk_verdict out_verdicts[REE_VK_N_PRIMITIVES]) {
     const struct ree_device_options options = {
         .size = sizeof options, .cache_dir = folder, .testing = testing};
     struct ree_device *device;
     const enum ree_status status = ree_vulkan_device_open("", &options, &device, &err);
     CHECK_MSG(status == REE_OK, "%s", err.message);
-    if (status != REE_OK) return false;
-    const bool probed = ree_vk_of(device)->n_unsaved > 1;
-    CHECK(ree_vk_of(device)->n_unsaved > 0);
+    if (status != REE_OK) return NOTHING;
+    const uint32_t n_pipelines = ree_vk_of(device)->n_unsaved;
     memcpy(out_verdicts, ree_vk_of(device)->verdicts, sizeof ree_vk_of(device)->verdicts);
     device->vtable->destroy(device);
-    return probed;
+    return n_pipelines == 0 ? NOTHING : n_pipelines == 1 ? THE_NATIVE_FORMS : THE_WHOLE;
 }
 
 // Calls `change` for the file of the probe's results. Returns whether there is one.
@@ -78,31 +80,30 @@ int main(void) {
     static struct ree_vk_verdict first[REE_VK_N_PRIMITIVES], again[REE_VK_N_PRIMITIVES];
     const size_t size = sizeof first;
 
-    // The child that tries a new driver has probed it already.
-    CHECK(!probes(NULL, first));
-    CHECK(!probes(NULL, again) && memcmp(first, again, size) == 0);
+    CHECK(probes(NULL, first) == NOTHING); // the child that tries a new driver has probed it
+    CHECK(probes(NULL, again) == THE_NATIVE_FORMS && memcmp(first, again, size) == 0);
 
     const struct ree_device_testing once_more = {.size = sizeof once_more, .probes_again = true};
-    CHECK(probes(&once_more, again) && memcmp(first, again, size) == 0);
+    CHECK(probes(&once_more, again) == THE_WHOLE && memcmp(first, again, size) == 0);
     const struct ree_device_testing broken = {.size = sizeof broken, .break_primitive = "add"};
-    CHECK(probes(&broken, again) && memcmp(first, again, size) != 0);
+    CHECK(probes(&broken, again) == THE_WHOLE && memcmp(first, again, size) != 0);
     const struct ree_device_testing integers = {.size = sizeof integers, .force_form = "integer"};
-    CHECK(probes(&integers, again));
-    CHECK(!probes(NULL, again) && memcmp(first, again, size) == 0);
+    CHECK(probes(&integers, again) == THE_WHOLE);
+    CHECK(probes(NULL, again) == THE_NATIVE_FORMS && memcmp(first, again, size) == 0);
 
     CHECK(with_file(flip_a_verdict));
-    CHECK(probes(NULL, again) && memcmp(first, again, size) == 0);
-    CHECK(!probes(NULL, again));
+    CHECK(probes(NULL, again) == THE_WHOLE && memcmp(first, again, size) == 0);
+    CHECK(probes(NULL, again) == THE_NATIVE_FORMS);
     CHECK(with_file(shorten));
-    CHECK(probes(NULL, again) && memcmp(first, again, size) == 0);
+    CHECK(probes(NULL, again) == THE_WHOLE && memcmp(first, again, size) == 0);
 
-    CHECK(!probes(NULL, again));
+    CHECK(probes(NULL, again) == THE_NATIVE_FORMS);
     record_another_card();
-    CHECK(probes(NULL, again) && memcmp(first, again, size) == 0);
-    CHECK(!probes(NULL, again) && memcmp(first, again, size) == 0);
+    CHECK(probes(NULL, again) == THE_WHOLE && memcmp(first, again, size) == 0);
+    CHECK(probes(NULL, again) == THE_NATIVE_FORMS && memcmp(first, again, size) == 0);
 
     setenv("LP_REE_TEST", "another compiler", 1); // part of the driver's identity
-    CHECK(!probes(NULL, again));                  // its child has probed
+    CHECK(probes(NULL, again) == NOTHING);        // its child has probed
     unsetenv("LP_REE_TEST");
     test_remove_folder(folder);
     return test_finish();
