@@ -132,6 +132,10 @@ struct ree_graph {
     struct ree_value **inputs;
     size_t n_outputs;
     struct ree_value **outputs;
+    // (n_outputs) The types of a subgraph's outputs as graph_sha256 covers them: those of the file,
+    // whatever passes do to the values. Only the fields of a type are set; none for an output that
+    // belongs to an enclosing graph. NULL: the graph is no subgraph of a file.
+    const struct ree_value *output_types;
     struct ree_graph *parent; // the enclosing graph; NULL: this is not a subgraph
     struct ree_mapping *mappings;
     // Notes of the loader for the user, one per line, allocated in the arena; NULL: none.

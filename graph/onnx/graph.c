@@ -257,6 +257,16 @@ static void read_value_info(struct ree_onnx_reader *reader, const Onnx__GraphPro
     }
 }
 
+static enum ree_status keep_output_types(struct ree_onnx_reader *reader, struct ree_graph *graph) {
+    struct ree_value *types =
+        ree_arena_alloc_array(graph->arena, graph->n_outputs + 1, sizeof *types);
+    if (!types) return ree_onnx_no_memory(reader);
+    for (size_t i = 0; i < graph->n_outputs; i++)
+        if (graph->outputs[i]->graph == graph) copy_type(&types[i], graph->outputs[i]);
+    graph->output_types = types;
+    return REE_OK;
+}
+
 enum ree_status ree_onnx_read_graph(struct ree_onnx_reader *reader, const Onnx__GraphProto *proto,
                                     struct ree_graph *graph, const struct ree_scope *outer) {
     if (proto->n_sparse_initializer) {
@@ -279,6 +289,7 @@ enum ree_status ree_onnx_read_graph(struct ree_onnx_reader *reader, const Onnx__
     REE_TRY(ree_onnx_read_nodes(reader, proto, graph, &scope));
     REE_TRY(read_outputs(reader, proto, graph, &scope));
     read_value_info(reader, proto, graph, &scope);
+    if (graph->parent) REE_TRY(keep_output_types(reader, graph));
     for (size_t i = 0; i < graph->n_nodes; i++)
         graph->nodes[i]->id = (uint32_t)i;
     return ree_onnx_order_nodes(reader, graph);

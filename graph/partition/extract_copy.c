@@ -47,6 +47,7 @@ static enum ree_status copy_subgraph(struct ree_extract *x, const struct ree_ext
     struct ree_graph *to = ree_graph_add_subgraph(outer->to);
     if (!to) return ree_no_memory(x->err);
     to->name = from->name;
+    to->output_types = from->output_types;
     struct ree_extract_frame frame = {.from = from, .to = to, .outer = outer};
     frame.map = ree_arena_alloc_array(&x->scratch, from->n_values + 1, sizeof *frame.map);
     to->inputs = ree_arena_alloc_array(to->arena, from->n_inputs + 1, sizeof *to->inputs);

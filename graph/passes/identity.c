@@ -51,11 +51,12 @@ static bool is_identity(const struct ree_node *node) {
 static void share_type(struct ree_value *from, struct ree_value *to) {
     bool plain = from->kind == REE_TENSOR && to->kind == REE_TENSOR && !to->nullable;
     if (!plain || to->dtype == REE_DTYPE_NONE) return;
-    if (from->dtype == REE_DTYPE_NONE && from->producer) from->dtype = to->dtype;
+    // What a graph that may not run declares must not reach a graph that reads the same value.
+    const bool same_graph = from->graph == to->graph;
+    if (same_graph && from->dtype == REE_DTYPE_NONE && from->producer) from->dtype = to->dtype;
     if (from->dtype == to->dtype || from->dtype == REE_DTYPE_NONE) return;
     to->has_two_types = true;
-    // A graph that does not run must not stop one that reads the same value.
-    if (from->graph == to->graph) from->has_two_types = true;
+    if (same_graph) from->has_two_types = true;
 }
 
 // Makes the producer of `from` compute `to`, an output of the graph, instead. Returns false if that

@@ -195,6 +195,14 @@ def attributes_and_types(ree_run, folder):
     check(done.returncode == 1 and "has a string that contains a NUL byte" in done.stderr, f"a NUL in a list of strings: {done}")
 
 
+def npy(folder, name, descr, shape, data):
+    """Writes the input `name` as a file of NumPy. Returns the value of --input."""
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    path = folder / f"{name}.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
+    return f"{name}={path}"
+
+
 def copies(ree_run, folder):
     """Files that differ only in what no hash covers have the same trace: the order of attributes, and hints of types, of
     which one is wrong in a branch that does not run or for a value that nothing reads."""
@@ -202,14 +210,8 @@ def copies(ree_run, folder):
         return (b"".join(onnx.chunk(1, node) for node in nodes) + onnx.chunk(2, output) + onnx.chunk(12, onnx.port(output, onnx.FLOAT, None))
                 + b"".join(onnx.chunk(13, onnx.port(name, dtype, [3])) for name, dtype in hints))
 
-    def npy(name, descr, shape, data):
-        header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
-        path = folder / f"{name}.npy"
-        path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data)
-        return f"{name}={path}"
-
-    inputs = [npy("c", "|b1", (), b"\0"), npy("x", "<f4", (3,), struct.pack("<3f", 1, -2, 3)),
-              npy("z", "<f4", (3,), struct.pack("<3f", 1, 2, -3))]
+    inputs = [npy(folder, "c", "|b1", (), b"\0"), npy(folder, "x", "<f4", (3,), struct.pack("<3f", 1, -2, 3)),
+              npy(folder, "z", "<f4", (3,), struct.pack("<3f", 1, 2, -3))]
 
     def root_of(name, is_swapped, *hints):
         path, receipt = folder / f"{name}.onnx", folder / f"{name}.json"
@@ -235,6 +237,60 @@ def copies(ree_run, folder):
                                     ("folded", False, [("v", onnx.INT64)]), ("dead", False, [("dead", onnx.INT64)])):
         found = root_of(name, is_swapped, *hints)
         check(plain[1] and found == plain, f"{name}: {found}, expected {plain}")
+
+
+def bodies_that_do_not_run(ree_run, folder):
+    """The shape and type of the output of a Loop or SequenceMap without iterations come from values of enclosing graphs, or
+    from what the body declares for its outputs, which graph_sha256 covers. Hints for other values do not change them, nor
+    do passes or the number of stages."""
+    inputs = [npy(folder, "n", "<i8", (), struct.pack("<q", 0)), npy(folder, "x", "<f4", (2, 3), struct.pack("<6f", *range(6)))]
+
+    def untyped(name):
+        return onnx.chunk(1, name)
+
+    def loop(nodes, returned, inner):
+        given = [onnx.port("i", onnx.INT64, []), onnx.port("go", onnx.BOOL, [])]
+        body = onnx.graph([*nodes, onnx.node("Identity", ["go"], ["on"])], given, [untyped("on"), returned], value_info=inner)
+        return [onnx.node("Loop", ["n", ""], ["y"], attributes={"body": body})], untyped("y")
+
+    def sequence_map(nodes, returned, inner):
+        body = onnx.graph(nodes, [onnx.port("item", onnx.FLOAT, None)], [returned], value_info=inner)
+        return [onnx.node("SequenceEmpty", [], ["none"]),
+                onnx.node("SequenceMap", ["none"], ["mapped"], attributes={"body": body}),
+                onnx.node("SequenceInsert", ["mapped", "t"], ["y"])], onnx.port("y", onnx.FLOAT, None, onnx.SEQUENCE)
+
+    def run(name, op, body, *options, outer=(), inner=()):
+        """Returns what is printed: the output, or an error without the node's number, which depends on the stage."""
+        path = folder / f"{name}.onnx"
+        last, output = op(*body, inner)
+        path.write_bytes(onnx.model([onnx.node("Neg", ["x"], ["s"]), onnx.node("MatMul", ["s", "w"], ["t"]), *last],
+                                    [onnx.port("n", onnx.INT64, []), onnx.port("x", onnx.FLOAT, ["a", "b"])], [output],
+                                    [onnx.floats("w", [3, 3], range(9))], opset=19, value_info=outer))
+        done = harness.call(ree_run, path, *[word for given in inputs for word in ("--input", given)], *options)
+        return done.stdout.splitlines()[0] if done.returncode == 0 else done.stderr.split(" (")[-1]
+
+    def hint(name):
+        return [onnx.port(name, onnx.FLOAT, [7])]
+
+    copy_of_t = onnx.node("Identity", ["t"], ["e"])
+    made = [onnx.node("Neg", ["t"], ["d"]), onnx.node("Identity", ["d"], ["e"])]
+    constant = [onnx.node("Constant", [], ["d"], attributes={"value_float": 1.0}), onnx.node("Identity", ["d"], ["e"])]
+    one, unknown = "sequence of 1", "cannot insert float32 into a sequence of unknown"
+    bodies = (("outer", [], untyped("t"), "[0,2,3]", one), ("copy", [copy_of_t], untyped("e"), "[0,2,3]", unknown),
+              ("declared", [copy_of_t], onnx.port("e", onnx.FLOAT, None), "[0,2,3]", one),
+              ("made", made, untyped("e"), "[0,2,3]", unknown), ("whole", made, onnx.port("e", onnx.FLOAT, [5]), "[0,5]", one),
+              ("constant", constant, untyped("e"), "[0]", unknown))
+    cases = [(loop, name, body, of_loop) for name, *body, of_loop, _ in bodies]
+    cases += [(sequence_map, name, body, of_map) for name, *body, _, of_map in bodies]
+    for op, name, body, expected in cases:
+        plain = run(name, op, body)
+        check(expected in plain, f"{op.__name__}, {name}: {plain}, expected {expected}")
+        for options in [("--no-fold",)] + [("--n-partitions", 2)] * (name != "constant"):
+            found = run(name, op, body, *options)
+            check(found == plain, f"{op.__name__}, {name} {options}: {found}, expected {plain}")
+        for outer, inner in (hint("t"), ()), (hint("s"), ()), ((), hint("d")):
+            found = run(name, op, body, outer=outer, inner=inner)
+            check(found == plain, f"{op.__name__}, {name}, hints: {found}, expected {plain}")
 
 
 def subgraphs(ree_run, folder):
@@ -469,6 +525,7 @@ def main():
         attributes_and_types(args.ree_run, folder)
         subgraphs(args.ree_run, folder)
         copies(args.ree_run, folder)
+        bodies_that_do_not_run(args.ree_run, folder)
         independence(args.ree_run, folder)
         random_nodes(args.ree_run, folder)
         templates(args.ree_run, folder)

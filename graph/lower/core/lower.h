@@ -423,6 +423,10 @@ enum ree_status ree_lower_node(struct ree_lower *lower, const struct ree_node *n
 // far.
 enum ree_status ree_lower_graph(struct ree_lower *lower, const struct ree_graph *graph,
                                 struct ree_view *const *in, struct ree_view **out);
+// *out: the tensor of the subgraph's output i if it is a value of an enclosing graph, which exists
+// although the subgraph does not run; otherwise NULL.
+enum ree_status ree_lower_outer_output(struct ree_lower *lower, const struct ree_graph *graph,
+                                       size_t i, struct ree_view **out);
 // As ree_lower_graph, but only to derive the types and shapes of the outputs: adds no dispatch to
 // the program, and fails if it requires contents that are not host-known.
 enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph *graph,

@@ -205,6 +205,13 @@ enum ree_status ree_lower_graph(struct ree_lower *lower, const struct ree_graph 
     return status;
 }
 
+enum ree_status ree_lower_outer_output(struct ree_lower *lower, const struct ree_graph *graph,
+                                       size_t i, struct ree_view **out) {
+    *out = NULL;
+    if (graph->outputs[i]->graph == graph) return REE_OK;
+    return find_value(lower, graph->outputs[i], "the graph's output", i, out);
+}
+
 static enum ree_status read_nothing(struct ree_lower *lower, struct ree_storage *storage) {
     (void)storage;
     lower->wants_data = true;

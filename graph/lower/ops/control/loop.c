@@ -82,26 +82,42 @@ static enum ree_status iterate(struct loop *loop) {
     return REE_OK;
 }
 
-// Makes a scan output after zero iterations. The item's shape is the one that the body declares, or
-// else the one that a trial derives.
+// Returns whether the body declares the type and the whole shape of output `at`.
+static bool is_declared(const struct ree_graph *body, size_t at, struct ree_view *out_item) {
+    const struct ree_value *type = body->output_types ? &body->output_types[at] : NULL;
+    if (!type || !type->has_shape || type->dtype == REE_DTYPE_NONE) return false;
+    *out_item = (struct ree_view){.kind = type->kind, .dtype = type->dtype, .rank = type->rank};
+    for (uint32_t d = 0; d < type->rank; d++) {
+        out_item->dims[d] = type->dims[d];
+        if (type->dims[d] < 0) return false;
+    }
+    return true;
+}
+
+// Makes a scan output after zero iterations. The item has the type and shape of the value that the
+// body returns, if an enclosing graph has made it; or else those that the body declares for its
+// output; or else those that a trial derives.
 static enum ree_status empty_output(struct loop *loop, size_t i, struct ree_view **out) {
     struct ree_lower *lower = loop->lower;
-    size_t at = 1 + loop->n_carried + i;
-    const struct ree_value *value = loop->body->outputs[at];
-    struct ree_view item = {.dtype = value->dtype, .rank = value->rank};
-    bool known = value->has_shape && value->dtype != REE_DTYPE_NONE;
-    for (uint32_t d = 0; known && d < value->rank; d++) {
-        item.dims[d] = value->dims[d];
-        known = value->dims[d] >= 0;
+    const size_t at = 1 + loop->n_carried + i;
+    const char *name = loop->body->outputs[at]->name;
+    struct ree_view *item, declared;
+    char text[128];
+    REE_TRY(ree_lower_outer_output(lower, loop->body, at, &item));
+    if (!item && is_declared(loop->body, at, &declared)) item = &declared;
+    if (!item) {
+        REE_TRY(set_iteration(loop, 0));
+        if (ree_lower_trial(lower, loop->body, loop->in, loop->made) != REE_OK)
+            return ree_fail_prefix(
+                lower->err,
+                "the loop runs no iteration, so the shape of the scan output '%s' is unknown",
+                name);
+        item = loop->made[at];
     }
-    if (known) return ree_control_empty(lower, &item, 0, out);
-    REE_TRY(set_iteration(loop, 0));
-    if (ree_lower_trial(lower, loop->body, loop->in, loop->made) != REE_OK)
-        return ree_fail_prefix(
-            lower->err,
-            "the loop runs no iteration, so the shape of the scan output '%s' is unknown",
-            value->name);
-    return ree_control_empty(lower, loop->made[at], 0, out);
+    if (item->kind != REE_TENSOR)
+        return ree_lower_fail(lower, REE_INVALID, "scan output '%s' is %s, expected a tensor", name,
+                              ree_view_text(item, text, sizeof text));
+    return ree_control_empty(lower, item, 0, out);
 }
 
 enum ree_status ree_lower_op_loop(struct ree_lower *lower, struct ree_view *const *in,

@@ -225,6 +225,17 @@ enum ree_status ree_lower_op_concatfromsequence(struct ree_lower *lower, struct 
     return ree_control_stack(lower, &items, axis, false, &out[0]);
 }
 
+// The type of the items that a body would return, without running it: that of the value of an
+// enclosing graph that it returns, or else the one that it declares for its output, if any.
+static enum ree_status empty_map_dtype(struct ree_lower *lower, const struct ree_graph *body,
+                                       size_t i, enum ree_dtype *out) {
+    struct ree_view *outer;
+    REE_TRY(ree_lower_outer_output(lower, body, i, &outer));
+    if (outer) REE_TRY(require_tensor(lower, outer, i));
+    *out = outer ? outer->dtype : body->output_types ? body->output_types[i].dtype : REE_DTYPE_NONE;
+    return REE_OK;
+}
+
 // Applies the body to each item of the first sequence, together with the items at the same position
 // of the other sequences. Input tensors are the same for all items.
 enum ree_status ree_lower_op_sequencemap(struct ree_lower *lower, struct ree_view *const *in,
@@ -259,7 +270,11 @@ enum ree_status ree_lower_op_sequencemap(struct ree_lower *lower, struct ree_vie
         }
     }
     for (size_t i = 0; i < n_out; i++) {
-        enum ree_dtype dtype = n ? lists[i * n]->dtype : body->outputs[i]->dtype;
+        enum ree_dtype dtype = REE_DTYPE_NONE;
+        if (n)
+            dtype = lists[i * n]->dtype;
+        else
+            REE_TRY(empty_map_dtype(lower, body, i, &dtype));
         REE_TRY(ree_lower_sequence(lower, dtype, n, &lists[i * n], &out[i]));
     }
     return REE_OK;
