@@ -74,6 +74,7 @@ struct cone {
     uint32_t n_frontier;
     struct ree_node **nodes;
     size_t n_nodes;
+    uint32_t *uses;         // uses[value->id]: how many times the nodes of the cone read the value
     struct ree_value *best; // last value that was the only one in the frontier
     size_t n_best;          // nodes in the cone at that point
 };
@@ -131,13 +132,11 @@ static bool is_in_frontier(const struct cone *cone, const struct ree_value *valu
     return false;
 }
 
-// Returns how many times the nodes of the cone read a value.
-static uint32_t uses_in(const struct cone *cone, const struct ree_value *value) {
-    uint32_t n = 0;
-    for (size_t i = 0; i < cone->n_nodes; i++)
-        for (size_t j = 0; j < cone->nodes[i]->n_inputs; j++)
-            n += cone->nodes[i]->inputs[j] == value;
-    return n;
+// Counted as nodes join: the cone can have as many nodes as the graph.
+static void add_node(struct cone *cone, struct ree_node *node) {
+    cone->nodes[cone->n_nodes++] = node;
+    for (size_t i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i]) cone->uses[node->inputs[i]->id]++;
 }
 
 // Adds the producer of the frontier's last value to the cone. Returns false if it must stay
@@ -151,10 +150,10 @@ static bool grow(struct cone *cone) {
     struct ree_value *value = cone->frontier[last];
     struct ree_node *node = value->producer;
     bool is_row[2];
-    if (node->n_outputs != 1 || uses_in(cone, value) != value->n_uses || !row_inputs(node, is_row))
+    if (node->n_outputs != 1 || cone->uses[value->id] != value->n_uses || !row_inputs(node, is_row))
         return false;
     cone->frontier[last] = cone->frontier[--cone->n_frontier];
-    cone->nodes[cone->n_nodes++] = node;
+    add_node(cone, node);
     for (int i = 0; i < 2; i++) {
         if (!is_row[i] || is_in_frontier(cone, node->inputs[i])) continue;
         if (cone->n_frontier == MAX_FRONTIER) return false;
@@ -221,12 +220,13 @@ bool ree_pass_select_rows(struct ree_graph *graph, struct ree_value *output, con
     if (!output->has_shape || output->rank != 3) return false;
     struct ree_node *head = find_head(output);
     if (!head) return false;
-    struct cone cone = {.frontier = {head->inputs[0]}, .n_frontier = 1, .n_nodes = 1, .n_best = 1};
+    struct cone cone = {.frontier = {head->inputs[0]}, .n_frontier = 1, .n_best = 1};
     cone.best = head->inputs[0];
     cone.nodes = ree_arena_alloc_array(graph->arena, graph->n_nodes, sizeof(struct ree_node *));
+    cone.uses = ree_arena_alloc_array(graph->arena, graph->n_values, sizeof *cone.uses);
     graph->lacked_memory = true; // cleared on success
-    if (!cone.nodes) return false;
-    cone.nodes[0] = head;
+    if (!cone.nodes || !cone.uses) return false;
+    add_node(&cone, head);
     while (grow(&cone))
         ;
     // The first node that reads the selected rows.

@@ -1,5 +1,6 @@
 #include "dispute/recompute.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,9 +15,14 @@ bool ree_recompute_is_given(const struct ree_value *value) {
     return value->producer || !value->data || (value->is_input && value->graph->ir_version >= 4);
 }
 
-// Turns a value that a node computed, or that was an input, into a graph input of the tensor's type
-// and shape.
-static void make_input(struct ree_value *value, const struct ree_tensor *tensor) {
+// Turns a value that a node computed, or that was an input, into graph input `i`, of the tensor's
+// type and shape. Values within a graph may have equal names; names of inputs must differ.
+static bool make_input(struct ree_value *value, uint32_t i, const struct ree_tensor *tensor) {
+    const size_t size = strlen(value->name) + 16;
+    char *name = ree_arena_alloc(value->graph->arena, size);
+    if (!name) return false;
+    snprintf(name, size, "%u:%s", i, value->name);
+    value->name = name;
     value->producer = NULL;
     value->is_input = true;
     value->is_output = false;
@@ -28,10 +34,12 @@ static void make_input(struct ree_value *value, const struct ree_tensor *tensor)
     value->nullable = false;
     memcpy(value->dims, tensor->dims, sizeof value->dims);
     memset(value->symbols, 0, sizeof value->symbols);
+    return true;
 }
 
-// Reduces the graph to one node, the values that it reads and the values that it computes. Names,
-// constants and subgraphs are unchanged. `places` is the index of `reads`.
+// Reduces the graph to one node, the values that it reads and the values that it computes.
+// Constants, subgraphs and the names of other values are unchanged. `places` is the index of
+// `reads`.
 static enum ree_status cut_out(struct ree_graph *graph, size_t index,
                                struct ree_value *const *reads, uint32_t n,
                                const struct ree_value_index *places,
@@ -49,7 +57,7 @@ static enum ree_status cut_out(struct ree_graph *graph, size_t index,
         if (!value || ree_value_index_find(places, value) != i) continue;
         values[n_values++] = value;
         if (ree_recompute_is_given(value)) {
-            make_input(value, &inputs[i]);
+            if (!make_input(value, i, &inputs[i])) return ree_no_memory(err);
             given[n_given++] = value;
         } else {
             value->is_input = value->is_output = false;

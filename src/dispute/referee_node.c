@@ -160,8 +160,6 @@ static enum ree_status compute(const struct ree_claim *c, struct ree_opened *m,
         w->axes[i] = cache < 0 ? -1 : (int64_t)m->roles.kv_caches[cache].axis;
         w->omitted[i] = node->omitted[i];
     }
-    // Infers the types that .npy files cannot express.
-    REE_TRY(ree_model_infer(m->model->graph, err));
     REE_TRY(find_first(node, w->first, err));
     REE_TRY(load_inputs(c, m, folder, w->first, w->inputs, out, err));
     REE_TRY(ree_recompute(m->model, c->node, w->inputs, c->n_inputs, w->outputs, err));

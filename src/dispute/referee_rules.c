@@ -103,7 +103,7 @@ static enum ree_status judge_choice(const struct ree_hearing *hearing, unsigned 
     enum ree_status status =
         ree_sampling_choose(&t->receipt->sampling, logits, n, t->ids, index, index, &id, err);
     ree_free(logits);
-    if (status == REE_NO_MEMORY) return status;
+    if (status != REE_OK && status != REE_INVALID) return status;
     if (status != REE_OK)
         ree_ruling_wrong(out, k, "token %zu is %d, but no token can be chosen there: %s", index,
                          t->ids[index], err->message);

@@ -31,24 +31,29 @@ bool ree_logits_have_nan(const float *logits, size_t n) {
 }
 
 // Hashes the logits of the token at `position` and compares the token that they choose with the
-// next token.
-static void look(struct checker *c, size_t position, const float *logits, size_t vocab) {
+// next token. Logits from which no token can be chosen are a difference; other errors, such as
+// exhausted memory, say nothing about the token.
+static enum ree_status look(struct checker *c, size_t position, const float *logits, size_t vocab,
+                            struct ree_error *err) {
     const struct ree_check *check = c->check;
     struct ree_check_result *out = c->out;
     size_t next = position + 1;
     struct ree_error why;
     c->has_nan = c->has_nan || ree_logits_have_nan(logits, vocab);
     if (c->hasher) ree_hasher_update(c->hasher, logits, vocab * sizeof *logits);
-    if (next < check->n_prompt || next >= check->n || !out->agrees) return;
+    if (next < check->n_prompt || next >= check->n || !out->agrees) return REE_OK;
     int32_t id;
-    bool chose = ree_sampling_choose(&check->sampling, logits, vocab, check->ids, next, next, &id,
-                                     &why) == REE_OK;
-    if (chose && id == check->ids[next]) return;
+    enum ree_status status =
+        ree_sampling_choose(&check->sampling, logits, vocab, check->ids, next, next, &id, &why);
+    if (status != REE_OK && status != REE_INVALID) return ree_fail(err, status, "%s", why.message);
+    const bool chose = status == REE_OK;
+    if (chose && id == check->ids[next]) return REE_OK;
     out->agrees = false;
     out->position = next;
     out->given = check->ids[next];
     out->chosen = chose ? id : -1;
     if (!chose) snprintf(out->reason, sizeof out->reason, "%s", why.message);
+    return REE_OK;
 }
 
 static bool is_interrupted(const struct ree_check *check) {
@@ -66,11 +71,14 @@ static enum ree_status check_interrupt(const struct checker *c, struct ree_error
 }
 
 // Looks at the logits of n_rows tokens from the one at `row` on, and releases them.
-static void look_at_all(struct checker *c, size_t row, size_t n_rows, struct ree_tensor *logits) {
+static enum ree_status look_at_all(struct checker *c, size_t row, size_t n_rows,
+                                   struct ree_tensor *logits, struct ree_error *err) {
     size_t vocab = (size_t)logits->dims[2];
-    for (size_t r = 0; r < n_rows; r++)
-        look(c, row + r, (const float *)logits->data + r * vocab, vocab);
+    enum ree_status status = REE_OK;
+    for (size_t r = 0; r < n_rows && status == REE_OK; r++)
+        status = look(c, row + r, (const float *)logits->data + r * vocab, vocab, err);
     ree_tensor_finish(logits);
+    return status;
 }
 
 // Runs all tokens in one pass (generate/pass.h).
@@ -80,7 +88,7 @@ static enum ree_status run_once(struct checker *c, struct ree_error *err) {
         struct ree_tensor logits;
         REE_TRY(check_interrupt(c, err));
         REE_TRY(ree_pass_next(&c->pass, &row, &n_rows, &logits, err));
-        look_at_all(c, row, n_rows, &logits);
+        REE_TRY(look_at_all(c, row, n_rows, &logits, err));
     }
     return REE_OK;
 }
@@ -101,7 +109,7 @@ static enum ree_status run_steps(struct checker *c, enum division division, stru
             REE_TRY(ree_pass_run(&c->pass, from, length, row, n_rows, &logits, err));
         else
             REE_TRY(ree_pass_run(&c->pass, 0, end, row, n_rows, &logits, err));
-        look_at_all(c, row, n_rows, &logits);
+        REE_TRY(look_at_all(c, row, n_rows, &logits, err));
         from = end;
     }
     return REE_OK;

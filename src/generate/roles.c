@@ -187,6 +187,12 @@ static enum ree_status find_kv_cache(const struct ree_model *model,
                             ree_model_output(model, spec->output)->name);
     REE_TRY(find_axes(in, spec, err));
     if (in->dims[spec->batch_axis] == 1) roles->fixed_batch = true;
+    // A run in stages finds the type of an output that the model does not declare. Whether the
+    // model is accepted must not depend on that.
+    const struct ree_port *out = ree_model_output(model, spec->output);
+    if (out->dtype != in->dtype)
+        return ree_fail(err, REE_INVALID, "the cache '%s' and its output '%s' have different types",
+                        in->name, out->name);
     roles->n_kv_caches++;
     return REE_OK;
 }

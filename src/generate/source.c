@@ -189,6 +189,8 @@ static enum ree_status find_in_folder(struct ree_model_source *source, struct re
     }
     bool is_hf;
     REE_TRY(read_hugging_face(source, &is_hf, err));
+    // The reader of the checkpoint (graph/hf) finds its length, which is also that of an export.
+    if (is_hf) source->context_length = 0;
     for (size_t i = 0; !is_hf && !source->model_path && i < sizeof onnx_names / sizeof *onnx_names;
          i++)
         if (exists(source->folder, onnx_names[i])) {

@@ -326,6 +326,27 @@ enum ree_status ree_model_of_stage(const struct ree_stage_graph *stage,
     return REE_OK;
 }
 
+static enum ree_status add_input_port(struct ree_model *model, const struct ree_value *value,
+                                      struct ree_error *err) {
+    size_t n = model->n_inputs;
+    struct ree_port *inputs = ree_realloc(model->inputs, (n + 2) * sizeof *inputs);
+    if (!inputs) return ree_no_memory(err);
+    model->inputs = inputs;
+    const struct ree_value **values =
+        ree_realloc(model->input_values, (n + 2) * sizeof(const struct ree_value *));
+    if (!values) return ree_no_memory(err);
+    model->input_values = values;
+    memset(&inputs[n], 0, 2 * sizeof *inputs);
+    describe_port(&inputs[n], value);
+    values[n] = value;
+    values[n + 1] = NULL;
+    model->n_inputs++;
+    ree_name_index_finish(&model->input_names);
+    if (!ree_name_index_init(&model->input_names, model->n_inputs, name_of_port, inputs))
+        return ree_no_memory(err);
+    return REE_OK;
+}
+
 enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, const char *name,
                                       bool *out_done, struct ree_error *err) {
     *out_done = ree_name_index_find(&model->input_names, name) == REE_NO_NAME &&
@@ -333,16 +354,13 @@ enum ree_status ree_model_select_rows(struct ree_model *model, size_t output, co
     if (model->graph->lacked_memory) return ree_no_memory(err);
     if (!*out_done) return REE_OK;
     model->selects_rows = true;
-    ree_name_index_finish(&model->input_names);
-    ree_name_index_finish(&model->output_names);
-    ree_free(model->inputs);
-    ree_free(model->input_values);
-    ree_free(model->outputs);
-    model->inputs = model->outputs = NULL;
-    model->input_values = NULL;
-    model->n_inputs = model->n_outputs = 0;
     model->n_values = ree_graph_number(model->graph);
-    return describe_ports(model, err);
+    // The pass has opened this dimension of the output. The other ports stay as the file describes
+    // them: since then, passes have changed types of values, also by what no hash covers, and the
+    // purpose of a port must not depend on that.
+    model->outputs[output].dims[1] = -1;
+    model->outputs[output].symbols[1] = NULL;
+    return add_input_port(model, model->graph->inputs[model->graph->n_inputs - 1], err);
 }
 
 enum ree_status ree_model_inspect(const char *path, struct ree_model **out_model,

@@ -138,29 +138,39 @@ void ree_matcher_destroy(struct ree_matcher *matcher) {
     ree_free(matcher);
 }
 
+static int find(struct ree_matcher *m, const char *text, size_t n, size_t from) {
+    const uint64_t work = m->work;
+    m->place = from;
+    // The text is known to be valid UTF-8. pcre2_jit_match skips the checks of its arguments.
+    if (m->regex->jit) {
+        int rc = pcre2_jit_match(m->regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK,
+                                 m->data, m->context);
+        if (rc != PCRE2_ERROR_JIT_STACKLIMIT) return rc;
+        m->work = work;
+        m->place = from;
+    }
+    return pcre2_match(m->regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+                       m->data, m->context);
+}
+
 enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, size_t n,
                                  size_t from, bool *out_found, size_t *out_start, size_t *out_end,
                                  struct ree_error *err) {
-    int rc;
-    matcher->place = from;
-    // The text is known to be valid UTF-8. pcre2_jit_match skips the checks of its arguments.
-    if (matcher->regex->jit)
-        rc = pcre2_jit_match(matcher->regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK,
-                             matcher->data, matcher->context);
-    else
-        rc = pcre2_match(matcher->regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK,
-                         matcher->data, matcher->context);
+    int rc = find(matcher, text, n, from);
     *out_found = rc >= 0;
     if (rc == PCRE2_ERROR_NOMATCH) return REE_OK;
+    // Which limit a search reaches depends on the machine: its memory, PCRE2's version, whether
+    // that can compile the pattern. So no error of a search is REE_INVALID: it says nothing about
+    // the text.
     if (rc == PCRE2_ERROR_CALLOUT)
-        return ree_fail(err, REE_INVALID,
+        return ree_fail(err, REE_UNSUPPORTED,
                         "a regular expression of the tokenizer failed at byte %zu of the text: it "
                         "exceeded the limit of steps",
                         from);
     if (rc < 0) {
         char why[200];
         pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
-        return ree_fail(err, REE_INVALID,
+        return ree_fail(err, rc == PCRE2_ERROR_NOMEMORY ? REE_NO_MEMORY : REE_UNSUPPORTED,
                         "a regular expression of the tokenizer failed at byte %zu of the text: %s",
                         from, why);
     }

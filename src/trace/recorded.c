@@ -16,13 +16,14 @@ struct place {
     struct ree_recorded_key key;
 };
 
-static enum ree_status load_file(const struct place *p, enum ree_dtype dtype,
-                                 struct ree_tensor *out, struct ree_error *err) {
+// Loads the file of a value. The tensor has the type of the file, which may stand for another one
+// (take_type).
+static enum ree_status load_file(const struct place *p, struct ree_tensor *out,
+                                 struct ree_error *err) {
     char *path;
     memset(out, 0, sizeof *out);
     REE_TRY(ree_recorded_find(p->folder, p->step, &p->key, &path, err));
     enum ree_status status = ree_npy_load(out, path, err);
-    if (status == REE_OK && dtype != REE_DTYPE_NONE) status = ree_tensor_retype(out, dtype, err);
     if (status != REE_OK) {
         ree_tensor_finish(out);
         ree_fail_prefix(err, "%s", path);
@@ -47,16 +48,51 @@ static uint32_t maker_of(const struct ree_trace_header *h, uint32_t value, uint3
 }
 
 static struct place place_of(struct ree_recorded_folder *folder, const struct ree_opened *m,
-                             uint64_t step, uint32_t value, enum ree_dtype *out_dtype) {
+                             uint64_t step, uint32_t value) {
     struct place p = {.folder = folder, .step = step};
-    if (value < m->header.n_inputs) {
+    if (value < m->header.n_inputs)
         p.key = (struct ree_recorded_key){.is_input = true, .number = value};
-        *out_dtype = m->model->input_values[value]->dtype;
-    } else {
+    else
         p.key.number = maker_of(&m->header, value, &p.key.output);
-        *out_dtype = m->model->graph->nodes[p.key.number]->outputs[p.key.output]->dtype;
-    }
     return p;
+}
+
+// What a loaded tensor must have.
+struct wanted {
+    const unsigned char *digest; // in a trace; NULL: not known
+    ptrdiff_t axis;              // of the positions that make the digest of a cache; -1: no cache
+    const char *sha256;          // in a receipt; NULL: not known
+};
+
+static bool is_wanted(const struct ree_tensor *t, const struct wanted *wanted) {
+    char hex[65];
+    ree_digest found;
+    if (wanted->sha256) {
+        ree_tensor_sha256(t, hex);
+        return strcmp(hex, wanted->sha256) == 0;
+    }
+    if (wanted->axis >= 0)
+        ree_recorded_positions_digest(t, (uint32_t)wanted->axis, found);
+    else
+        ree_trace_tensor_digest(t, found);
+    return memcmp(found, wanted->digest, sizeof found) == 0;
+}
+
+// Gives the tensor the type with which it has the wanted hash: that of its file, or one that is
+// saved as that (ree_tensor_retype). The hash decides, because the types that the model declares
+// for values within the graph are only hints. Returns false if it has the hash with no type.
+static bool take_type(struct ree_tensor *t, const struct wanted *wanted) {
+    const enum ree_dtype stored = t->dtype;
+    struct ree_error unused;
+    if (is_wanted(t, wanted)) return true;
+    for (int dtype = REE_F32; dtype <= REE_I2; dtype++) {
+        t->dtype = stored;
+        if (ree_tensor_retype(t, (enum ree_dtype)dtype, &unused) != REE_OK || t->dtype == stored)
+            continue;
+        if (is_wanted(t, wanted)) return true;
+    }
+    t->dtype = stored;
+    return false;
 }
 
 // Caches
@@ -143,10 +179,9 @@ static enum ree_status load_kv_cache(struct ree_recorded_folder *folder, const s
                                      uint64_t end, size_t cache, struct ree_tensor *out,
                                      struct ree_error *err) {
     uint32_t axis = m->roles.kv_caches[cache].axis, value = value_of_kv_cache(m, cache);
-    enum ree_dtype dtype;
     if (value == UINT32_MAX) return ree_fail(err, REE_UNSUPPORTED, "no node writes this cache");
-    struct place p = place_of(folder, m, 0, value, &dtype);
-    REE_TRY(load_file(&p, dtype, out, err));
+    struct place p = place_of(folder, m, 0, value);
+    REE_TRY(load_file(&p, out, err));
     if (axis >= out->rank || out->dtype == REE_STRING)
         return ree_fail(err, REE_INVALID, "the first positions of a cache have no dimension %u",
                         axis);
@@ -156,7 +191,7 @@ static enum ree_status load_kv_cache(struct ree_recorded_folder *folder, const s
     }
     for (p.step = 1; p.step < end; p.step++) {
         struct ree_tensor positions;
-        REE_TRY(load_file(&p, dtype, &positions, err));
+        REE_TRY(load_file(&p, &positions, err));
         enum ree_status status = append(out, &positions, axis, err);
         ree_tensor_finish(&positions);
         REE_TRY(status);
@@ -168,21 +203,18 @@ enum ree_status ree_recorded_load(struct ree_recorded_folder *folder, const stru
                                   uint64_t step, uint32_t value, const ree_digest digest,
                                   struct ree_tensor *out, struct ree_error *err) {
     bool is_new = false;
-    ree_digest found;
-    enum ree_dtype dtype;
     enum ree_status status;
+    struct wanted wanted = {.digest = digest, .axis = -1};
     memset(out, 0, sizeof *out);
     ptrdiff_t cache = ree_recorded_kv_cache(m, value, &is_new);
     if (cache >= 0) {
+        wanted.axis = (ptrdiff_t)m->roles.kv_caches[cache].axis;
         status = load_kv_cache(folder, m, step + is_new, (size_t)cache, out, err);
-        if (status == REE_OK)
-            ree_recorded_positions_digest(out, m->roles.kv_caches[cache].axis, found);
     } else {
-        struct place p = place_of(folder, m, step, value, &dtype);
-        status = load_file(&p, dtype, out, err);
-        if (status == REE_OK) ree_trace_tensor_digest(out, found);
+        struct place p = place_of(folder, m, step, value);
+        status = load_file(&p, out, err);
     }
-    if (status == REE_OK && memcmp(found, digest, sizeof found) != 0)
+    if (status == REE_OK && !take_type(out, &wanted))
         status = ree_fail(
             err, REE_INVALID,
             "the recorded value does not have the digest that both parties are committed to");
@@ -194,16 +226,12 @@ enum ree_status ree_recorded_run_input(struct ree_recorded_folder *folder,
                                        const struct ree_opened *m, uint32_t input,
                                        const char *sha256, ree_digest out, struct ree_error *err) {
     struct ree_tensor tensor;
-    enum ree_dtype dtype;
-    char hex[65];
-    struct place p = place_of(folder, m, 0, input, &dtype);
-    enum ree_status status = load_file(&p, dtype, &tensor, err);
-    if (status == REE_OK) {
-        ree_tensor_sha256(&tensor, hex);
-        ree_trace_tensor_digest(&tensor, out);
-        if (strcmp(hex, sha256) != 0)
-            status = ree_fail(err, REE_INVALID, "the recorded value is not the receipt's input");
-    }
+    struct place p = place_of(folder, m, 0, input);
+    const struct wanted wanted = {.sha256 = sha256, .axis = -1};
+    enum ree_status status = load_file(&p, &tensor, err);
+    if (status == REE_OK && !take_type(&tensor, &wanted))
+        status = ree_fail(err, REE_INVALID, "the recorded value is not the receipt's input");
+    if (status == REE_OK) ree_trace_tensor_digest(&tensor, out);
     ree_tensor_finish(&tensor);
     return status;
 }

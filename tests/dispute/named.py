@@ -223,6 +223,68 @@ def small_files():
         check(megabytes < 400, f"the referee needs {megabytes} MB; one copy of the value has 2")
 
 
+def functions(*made):
+    """The end of a ModelProto that defines functions of `a` with the output `b`: each a name and its nodes."""
+    imports = [onnx.chunk(1, "") + onnx.number(2, 17), onnx.chunk(1, "my") + onnx.number(2, 1)]
+    end = onnx.chunk(8, imports[1])
+    for name, nodes in made:
+        end += onnx.chunk(25, onnx.chunk(1, name) + onnx.chunk(4, "a") + onnx.chunk(5, "b") + b"".join(onnx.chunk(7, n) for n in nodes)
+                          + b"".join(onnx.chunk(9, i) for i in imports) + onnx.chunk(10, "my"))
+    return end
+
+
+def names_b(model, fault, says):
+    """A flips a bit nowhere, B one that the first node that differs computed. The referee names B."""
+    a, b = recorded(model, "honest"), recorded(model, "liar", "--inject-fault", fault)
+    dispute(a, b, "--model", model, code=1, says=says)
+    values = folder / "values of an honest run"
+    shutil.rmtree(values, ignore_errors=True)
+    run(model, "--random-inputs", 1, "--dump-tensors", ".*", "--dump-folder", values)
+    done = harness.call(args.ree_run, "referee", folder / "claim.json", model, "--inputs", values, "--a-receipt", a[1], "--b-receipt", b[1])
+    check(done.returncode == 0 and "A is right" in done.stdout, done.stdout + done.stderr)
+
+
+def equal_names():
+    """A node reads two values of one name: the file's own, and one within a function, which ree names."""
+    model = folder / "equal.onnx"
+    model.write_bytes(onnx.model([onnx.node("Abs", ["x"], ["t@1"]), onnx.node("F", ["t@1"], ["y"], domain="my")],
+                                 [onnx.port("x", onnx.FLOAT, [4])], [onnx.port("y", onnx.FLOAT, [4])])
+                      + functions(("F", [onnx.node("Neg", ["a"], ["t"]), onnx.node("Sub", ["a", "t"], ["b"])])))
+    names_b(model, "2:0:3", "node 2 (Sub) is the first that differs")
+
+
+def narrow_types():
+    """A node reads 4-bit integers, which are saved as int8, and no shape or type of a value is known before the run."""
+    model = folder / "narrow.onnx"
+    model.write_bytes(onnx.model(
+        [onnx.node("Reshape", ["x", "shape"], ["g"]), onnx.node("QuantizeLinear", ["g", "scale", "zero"], ["q"]),
+         onnx.node("DequantizeLinear", ["q", "scale", "zero"], ["y"])],
+        [onnx.port("x", onnx.FLOAT, ["n"])], [onnx.port("y", onnx.FLOAT, None)],
+        [onnx.tensor("shape", onnx.INT64, [2], (1).to_bytes(8, "little") * 2), onnx.floats("scale", [], [0.125]),
+         onnx.tensor("zero", onnx.INT4, [], b"\0")], opset=21))
+    names_b(model, "2:0:3", "node 2 (DequantizeLinear) is the first that differs")
+
+
+def long_chain():
+    """A file of 3 KB with 100,000 nodes between the selected rows and the logits: linear time, not minutes."""
+    nested = [("F0", [onnx.node("Tanh", [f"v{i}" if i else "a"], [f"v{i + 1}" if i < 9 else "b"]) for i in range(10)])]
+    for depth, width in enumerate((10, 10, 10, 10)):
+        nested.append((f"F{depth + 1}", [onnx.node(f"F{depth}", [f"v{i}" if i else "a"], [f"v{i + 1}" if i < width - 1 else "b"],
+                                                   domain="my") for i in range(width)]))
+    model = folder / "chain.onnx"
+    model.write_bytes(onnx.model(
+        [onnx.node("Gather", ["table", "input_ids"], ["h"]), onnx.node("F4", ["h"], ["z"], domain="my"),
+         onnx.node("MatMul", ["z", "table"], ["logits"])],
+        [onnx.port("input_ids", onnx.INT64, ["batch", "sequence"])], [onnx.port("logits", onnx.FLOAT, ["batch", "sequence", 4])],
+        [onnx.floats("table", [4, 4], [float(i % 5 == 0) for i in range(16)])]) + functions(*nested))
+    check(model.stat().st_size < 4096, f"{model.stat().st_size} bytes")
+    try:
+        done = harness.call(args.ree_run, model, "--prompt-ids", "1,2", "--max-new-tokens", 1, "--ignore-eos", timeout=40)
+        check(done.returncode == 0, done.stderr)
+    except subprocess.TimeoutExpired:
+        check(False, "a chain of 100,000 nodes takes more than 40 s")
+
+
 # Prints the largest resident size of the command, in kilobytes.
 MEASURE = """
 import resource, subprocess, sys
@@ -248,5 +310,8 @@ with tempfile.TemporaryDirectory() as temporary:
     trainings()
     texts()
     small_files()
+    equal_names()
+    narrow_types()
+    long_chain()
     not_replaced()
 sys.exit(harness.finish())

@@ -91,6 +91,7 @@ def scenarios(inputs):
         Scenario("generate, exported", inputs / "q8.onnx", "--prompt-text", PROMPT, *short, "--tokenizer", STORIES),
         Scenario("generate, quantised", *text, "--quantize", "8", "--n-partitions", "2"),
         Scenario("verify", "verify", inputs / "a.json", STORIES, fails=(2,)),
+        Scenario("verify, sampled", "verify", inputs / "sampled.json", STORIES, fails=(2,)),
         Scenario("verify, private", "verify", private, STORIES, "--prompt-text", PROMPT, fails=(2,)),
         Scenario("verify, trace", "verify", inputs / "a.json", STORIES, "--trace", "t", files=["t"], fails=(2,)),
         Scenario("verify, run", "verify", inputs / "digits.json", DIGITS, "--input", SEVEN, "--json", fails=(2,)),
@@ -166,6 +167,7 @@ def prepare(ree_run, inputs):
     change(inputs / "drawn.json", lambda body: body.update(sampling=json.loads((inputs / "a.json").read_text())["body"]["sampling"]))
     shutil.copy(inputs / "a.json", inputs / "false.json")
     change(inputs / "false.json", lambda body: body["output"].update(text="another answer"))
+    text("sampled", "--temperature", "0.8", "--seed", "5")
     text("private", "--private")
     text("kept", "--checkpoint", inputs / "checkpoint")
     run("request", STORIES, "--prompt-text", PROMPT, "--max-new-tokens", "4", "--output", inputs / "request.json")

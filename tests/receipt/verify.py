@@ -691,6 +691,15 @@ def unencodable(folder):
     check("cannot be encoded" in found["prompt encoding"], f"the reason: {found}")
 
 
+def nul_in_prompt(folder):
+    """A receipt shows a NUL of the prompt as U+FFFD. That text has other tokens, so its encoding is not what was run."""
+    vocab = json.loads((STORIES / "tokenizer.json").read_text())["model"]["vocab"]
+    path = folder / "r.json"
+    make(path, STORIES, "--prompt-ids", f"0,{vocab['a']},{vocab[chr(0x100)]},{vocab['b']}", "--max-new-tokens", 3)
+    check(json.loads(path.read_text())["body"]["prompt"]["text"] == "a\ufffdb", "the text of the receipt")
+    in_part(path, STORIES, ["prompt encoding"])
+
+
 def requests(folder):
     """The prover must not choose what the verifier requested."""
     ask, other, path, to = (folder / name for name in ("ask.json", "other.json", "r.json", "changed.json"))
@@ -938,7 +947,7 @@ def main():
     parser.add_argument("--device")
     args = parser.parse_args()
     cases = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, hostile, encoded_texts, boundary, cut_character,
-             ends_and_limits, every_field, encodings, unencodable, requests, exported, without_cache,
+             ends_and_limits, every_field, encodings, unencodable, nul_in_prompt, requests, exported, without_cache,
              tensors, interrupted]
     if args.device:
         harness.need_device(args.ree_run, args.device)

@@ -2,6 +2,7 @@
 """--max-memory and --timeout: a command that exceeds a budget ends with a message that names the
 budget, and with an exit code that cannot be mistaken for a result. It leaves no file."""
 
+import json
 import os
 import pathlib
 import struct
@@ -94,6 +95,31 @@ def test_memory():
     check(done.returncode == 0 and "16777216 bytes" in done.stdout, f"mapped weights: {done.stderr}")
 
 
+def test_tokenizer():
+    """A regular expression that needs much memory: too little of it is no difference."""
+    (work / "words").mkdir()
+    table = struct.pack("<64f", *(float(j == (i + 1) % 8) for i in range(8) for j in range(8)))
+    (work / "words" / "model.onnx").write_bytes(onnx.model(
+        [onnx.node("Gather", ["e", "input_ids"], ["logits"])], [onnx.port("input_ids", onnx.INT64, ["b", "s"])],
+        [onnx.port("logits", onnx.FLOAT, ["b", "s", 8])], [onnx.tensor("e", onnx.FLOAT, [8, 8], table)]))
+    words = {word: i for i, word in enumerate(["ab" * 5000, "c", "d", "e", "f", "g", "h", "z"])}
+    decoders = [{"type": "Fuse"}, {"type": "Replace", "pattern": {"Regex": "(?:a|b)*c"}, "content": "Z"}]
+    (work / "words" / "tokenizer.json").write_text(json.dumps(
+        {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None,
+         "decoder": {"type": "Sequence", "decoders": decoders}, "model": {"type": "WordLevel", "vocab": words, "unk_token": "z"}}))
+    ids = ",".join(["0"] * 20 + ["1"])
+    done = run("words", "--prompt-ids", ids, "--max-new-tokens", "5", "--receipt-path", "words.json")
+    check(done.returncode == 0, done.stderr)
+    done = run("verify", "words.json", "words", "--prompt-ids", ids)
+    check(done.returncode == 0, f"a true receipt: {done.stdout}{done.stderr}")
+    codes = []
+    for size in range(10, 90, 10):
+        done = run("verify", "words.json", "words", "--prompt-ids", ids, "--max-memory", f"{size}M", "--threads", "1")
+        codes.append(done.returncode)
+        check("differs" not in done.stdout, f"{size}M: {done.stdout}")
+    check(set(codes) <= {0, 2} and codes[0] == 2, f"{codes}")
+
+
 def write_chain(name, n, size):
     """Writes a model of n matrix products in a row."""
     x, y = onnx.port("x", onnx.FLOAT, [size, size]), onnx.port(f"y{n}", onnx.FLOAT, [size, size])
@@ -154,6 +180,7 @@ def main():
         work = pathlib.Path(folder)
         test_options()
         test_memory()
+        test_tokenizer()
         test_timeout()
     return harness.finish()
 

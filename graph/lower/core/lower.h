@@ -117,6 +117,7 @@ struct ree_lower {
     // Why the last node failed. contradicts: a value's declared type differs from its actual type.
     // wants_data: a shape or a decision depended on data that was not available.
     bool contradicts, wants_data;
+    struct ree_storage *wanted; // contents that a trial requested last (ree_lower_trial); or NULL
     bool ignores_declared; // declared types of values within a graph are not checked
     // The attribute of `node` whose kind is not the one that the rule read, and the kind that it
     // read. NULL: none.
@@ -428,7 +429,8 @@ enum ree_status ree_lower_graph(struct ree_lower *lower, const struct ree_graph 
 enum ree_status ree_lower_outer_output(struct ree_lower *lower, const struct ree_graph *graph,
                                        size_t i, struct ree_view **out);
 // As ree_lower_graph, but only to derive the types and shapes of the outputs: adds no dispatch to
-// the program, and fails if it requires contents that are not host-known.
+// the program, and fails if it requires contents that it would have to compute. It may read what
+// nodes before it computed: whether it succeeds must not depend on what the host happens to know.
 enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph *graph,
                                 struct ree_view *const *in, struct ree_view **out);
 

@@ -213,20 +213,35 @@ enum ree_status ree_lower_outer_output(struct ree_lower *lower, const struct ree
 }
 
 static enum ree_status read_nothing(struct ree_lower *lower, struct ree_storage *storage) {
-    (void)storage;
+    lower->wanted = storage;
     lower->wants_data = true;
     return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape depends on data");
 }
 
-enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph *graph,
+static enum ree_status try_once(struct ree_lower *lower, const struct ree_graph *graph,
                                 struct ree_view *const *in, struct ree_view **out) {
     size_t n_dispatches = lower->n_dispatches;
     enum ree_status (*read_storage)(struct ree_lower *, struct ree_storage *) = lower->read_storage;
     struct ree_quantised_rows quantised_rows = lower->quantised_rows;
     lower->read_storage = read_nothing;
+    lower->wanted = NULL;
     enum ree_status status = ree_lower_graph(lower, graph, in, out);
     lower->read_storage = read_storage;
     lower->n_dispatches = n_dispatches;
     lower->quantised_rows = quantised_rows; // the rows that the trial quantised are never computed
     return status;
+}
+
+enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph *graph,
+                                struct ree_view *const *in, struct ree_view **out) {
+    const size_t n_storages = lower->n_storages;
+    const bool wants_data = lower->wants_data;
+    for (;;) {
+        enum ree_status status = try_once(lower, graph, in, out);
+        if (status == REE_OK || !lower->wanted || lower->wanted->id >= n_storages) return status;
+        // Reads it between two trials, when the program has none of the trial's dispatches: to read
+        // a value is to run the program so far.
+        lower->wants_data = wants_data;
+        REE_TRY(lower->read_storage(lower, lower->wanted));
+    }
 }
