@@ -47,7 +47,7 @@ struct job {
 // in the word of B.
 static void pack_row(const struct job *s, uint32_t row, uint32_t i, uint32_t n, ree_any_u32 *to) {
     const struct ree_matmul_params *p = s->p;
-    uint32_t terms = s->tiles->terms, per_b = 32 / p->b_bits, distance = per_b / terms;
+    uint32_t terms = s->tiles->terms[p->b_bits], per_b = 32 / p->b_bits, distance = per_b / terms;
     const int8_t *a = s->a_numbers + p->a_offset + (int64_t)row * p->a_stride_m;
     const float *scales = s->a_scales + (size_t)row * ceil_div(p->k, p->a_block);
     int8_t dense[REE_CHUNK];
@@ -171,7 +171,7 @@ enum ree_status ree_matmul_int8(const struct ree_cpu_context *ctx,
         .cols = REE_PANEL_VECS * tiles->lanes,
     };
     s.n_runs = ceil_div(p->k, s.run);
-    s.row_words = (size_t)s.n_runs * ree_int8_run_words(tiles, s.run);
+    s.row_words = (size_t)s.n_runs * ree_int8_run_words(tiles, s.run, p->b_bits);
     size_t panel_size = 0;
     bool packed = true;
     for (uint32_t i = 0; i < s.n_b; i++) {

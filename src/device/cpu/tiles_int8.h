@@ -49,8 +49,9 @@ struct ree_int8_chunk {
 
 struct ree_int8_tiles {
     uint32_t lanes; // a panel has REE_PANEL_VECS * lanes columns
-    uint32_t terms; // terms in a word of packed A, 2 or 4
-    uint32_t rows;  // rows of a group of packed A
+    // terms[bits]: terms in a word of packed A that meets numbers of 4 or 8 bits, 2 or 4
+    uint32_t terms[9];
+    uint32_t rows; // rows of a group of packed A
     // The tiles multiply by q - 128 instead of q if B has 8 bits (NEON has no product of a signed
     // and an unsigned byte).
     bool b_centered;
@@ -64,9 +65,11 @@ static inline int32_t ree_int8_center(const struct ree_int8_tiles *tiles, uint32
     return tiles->b_centered && bits == 8 ? 128 : 0;
 }
 
-// Returns the words of packed A for each run of a row: its terms, correction and scale.
-static inline uint32_t ree_int8_run_words(const struct ree_int8_tiles *tiles, uint32_t run) {
-    return run / tiles->terms + 2;
+// Returns the words of packed A for each run of a row: its terms, correction and scale. bits: of
+// the numbers of B.
+static inline uint32_t ree_int8_run_words(const struct ree_int8_tiles *tiles, uint32_t run,
+                                          uint32_t bits) {
+    return run / tiles->terms[bits] + 2;
 }
 
 const struct ree_int8_tiles *ree_int8_tiles_for(const struct ree_cpu_context *ctx);
