@@ -59,13 +59,20 @@ static bool may_feed_control(const struct ree_planner *p, const struct ree_node 
     return !p->is_kv_cache[value->id] || (strcmp(node->op_type, "Shape") == 0 && !node->domain[0]);
 }
 
+// A cache's next value is observed, and its memory kept, in one stage.
+static bool makes_kv_cache(const struct ree_planner *p, const struct ree_node *node) {
+    for (size_t i = 0; i < p->options->n_kv_caches; i++)
+        if (p->graph->outputs[p->options->kv_caches[i].output]->producer == node) return true;
+    return false;
+}
+
 static bool is_control(const struct ree_planner *p, const struct ree_node *node) {
     if (ree_node_classify(node) != REE_NODE_LIGHT || ree_node_has_subgraph(node) ||
         ree_node_is_random(node) || ree_node_attr_bytes(node) > REE_CONTROL_BYTES)
         return false;
     for (size_t i = p->use_starts[node->id]; i < p->use_starts[node->id + 1]; i++)
         if (!may_feed_control(p, node, p->uses[i].value)) return false;
-    return true;
+    return !makes_kv_cache(p, node);
 }
 
 enum ree_status ree_planner_find_control(struct ree_planner *p, struct ree_error *err) {

@@ -28,6 +28,8 @@ static bool make_input(struct ree_value *value, uint32_t i, const struct ree_ten
     value->is_output = false;
     value->data = NULL;
     value->nbytes = 0;
+    value->kind = tensor->kind;
+    value->has_two_types = false;
     value->dtype = tensor->dtype;
     value->has_shape = true;
     value->rank = tensor->rank;

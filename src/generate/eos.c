@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include "base/memory.h"
+#include "text/tokenizer.h"
 
 static bool has(const int32_t *ids, size_t n, int32_t id) {
     for (size_t i = 0; i < n; i++)
@@ -12,7 +13,12 @@ static bool has(const int32_t *ids, size_t n, int32_t id) {
 bool ree_eos_ids(const struct ree_generator_info *model, const struct ree_tokenizer *tokenizer,
                  int32_t **out, size_t *out_n) {
     const int32_t *more = NULL;
-    size_t n_more = tokenizer ? ree_tokenizer_eos(tokenizer, &more) : 0, n = 0;
+    // The model's files may lie beside the tokenizer, or not. Those that the model was found with
+    // count once they name a token.
+    size_t n_more = !tokenizer     ? 0
+                    : model->n_eos ? ree_tokenizer_own_eos(tokenizer, &more)
+                                   : ree_tokenizer_eos(tokenizer, &more);
+    size_t n = 0;
     *out = ree_alloc((model->n_eos + n_more + 1) * sizeof **out);
     *out_n = 0;
     if (!*out) return false;

@@ -212,11 +212,6 @@ enum ree_status ree_generator_stats(const struct ree_generator *g,
     return REE_OK;
 }
 
-int64_t ree_generator_filled_positions(const struct ree_generator *g, size_t slot) {
-    if (g->remote) return g->remote->filled_positions(g->remote->user, slot);
-    return ree_pipeline_filled_positions(g->pipeline, slot);
-}
-
 uint64_t ree_generator_kv_cache_bytes(const struct ree_generator *g, size_t slot) {
     return ree_pipeline_kv_cache_bytes(g->pipeline, slot);
 }

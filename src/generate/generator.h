@@ -79,6 +79,7 @@ enum ree_status ree_step_logits(const struct ree_generator *g, const struct ree_
 // A step in flight: submitted and not yet collected.
 struct ree_flight {
     struct ree_step step;
+    int64_t total; // positions that the kv caches have after the step
     size_t n_inputs;
     struct ree_tensor *inputs; // NULL: no step in flight in this process
     bool is_remote;            // a step is in flight over several processes
@@ -113,8 +114,6 @@ enum ree_status ree_generator_step(struct ree_generator *g, const struct ree_ste
 
 // The functions below read the kv caches of a slot, which must not have a step in flight.
 
-// Returns the number of positions that the slot's kv caches have filled.
-int64_t ree_generator_filled_positions(const struct ree_generator *g, size_t slot);
 uint64_t ree_generator_kv_cache_bytes(const struct ree_generator *g, size_t slot);
 // Reads n positions of a sequence, from `first` on, from each kv cache. Initialises out[], which
 // has roles.n_kv_caches elements, like ree_pipeline_read_kv_caches.

@@ -121,9 +121,13 @@ static enum ree_status prepare_single(struct ree_group *group, struct ree_error 
         group->starts[b] = has_cache ? (int64_t)last : 0;
         group->rows[b] = has_cache ? 0 : (int64_t)last;
     }
-    // If lengths cannot mix, all sequences use the position of those that continue.
+    // If lengths cannot mix, all sequences use the position of those that continue. The length of a
+    // cache would not do: a model may keep only its last rows.
+    int64_t position = 0;
+    for (size_t b = 0; b < batch; b++)
+        if (!group->sequences[b]->is_done) position = group->starts[b];
     for (size_t b = 0; has_cache && !g->info.mixes_lengths && b < batch; b++)
-        group->starts[b] = ree_generator_filled_positions(g, group->slot);
+        group->starts[b] = position;
     group->step = (struct ree_step){batch, length, group->ids, group->starts, 1, group->rows};
     return REE_OK;
 }

@@ -26,6 +26,12 @@ bool ree_id_set_has(const struct ree_id_set *set, int32_t id) {
     return set->n && bsearch(&id, set->ids, set->n, sizeof id, compare);
 }
 
+bool ree_id_set_contains(const struct ree_id_set *set, const struct ree_id_set *part) {
+    for (size_t i = 0; i < part->n; i++)
+        if (!ree_id_set_has(set, part->ids[i])) return false;
+    return true;
+}
+
 bool ree_id_set_is_same(const struct ree_id_set *a, const struct ree_id_set *b) {
     return a->n == b->n && (a->n == 0 || memcmp(a->ids, b->ids, a->n * sizeof *a->ids) == 0);
 }

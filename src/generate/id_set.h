@@ -19,6 +19,8 @@ struct ree_id_set {
 enum ree_status ree_id_set_make(const int32_t *ids, size_t n, struct ree_id_set *out,
                                 struct ree_error *err);
 bool ree_id_set_has(const struct ree_id_set *set, int32_t id);
+// Whether all ids of `part` are in `set`.
+bool ree_id_set_contains(const struct ree_id_set *set, const struct ree_id_set *part);
 bool ree_id_set_is_same(const struct ree_id_set *a, const struct ree_id_set *b);
 void ree_id_set_finish(struct ree_id_set *set);
 

@@ -57,8 +57,8 @@ enum ree_status ree_model_source_complete(struct ree_model_source *source,
     int32_t number = 0;
     bool found;
     REE_TRY(read_number(model, "ree.context_length", &number, &found, err));
-    if (found && number > 0 && (!source->context_length || number < source->context_length))
-        source->context_length = number;
+    // It is the length of the checkpoint, which must not depend on what lies beside the file.
+    if (found && number > 0) source->context_length = number;
     REE_TRY(read_number(model, "ree.bos_token_id", &number, &found, err));
     if (found && source->bos < 0) source->bos = number;
     if (source->n_eos == 0) REE_TRY(read_eos(model, source, err));

@@ -24,8 +24,6 @@ struct ree_remote {
     // does. Called only while no step is in flight in any slot.
     enum ree_status (*read)(void *user, size_t slot, int64_t sequence, int64_t first, int64_t n,
                             struct ree_tensor *out, struct ree_error *err);
-    // Returns the number of filled positions of the slot's kv caches; it is equal in all processes.
-    int64_t (*filled_positions)(void *user, size_t slot);
 };
 
 #endif

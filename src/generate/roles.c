@@ -190,7 +190,7 @@ static enum ree_status find_kv_cache(const struct ree_model *model,
     // A run in stages finds the type of an output that the model does not declare. Whether the
     // model is accepted must not depend on that.
     const struct ree_port *out = ree_model_output(model, spec->output);
-    if (out->dtype != in->dtype)
+    if (out->dtype != in->dtype || (out->has_shape && out->rank != in->rank))
         return ree_fail(err, REE_INVALID, "the cache '%s' and its output '%s' have different types",
                         in->name, out->name);
     roles->n_kv_caches++;

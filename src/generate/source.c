@@ -79,11 +79,11 @@ static enum ree_status take_eos(const cJSON *object, struct ree_model_source *so
                                 struct ree_error *err) {
     const cJSON *item = ree_json_find(object, "eos_token_id");
     int n = cJSON_IsArray(item) ? cJSON_GetArraySize(item) : cJSON_IsNumber(item) ? 1 : 0;
-    if (n == 0) return REE_OK;
+    if (n == 0 && !cJSON_IsArray(item)) return REE_OK;
     if (n > REE_MAX_EOS)
         return ree_fail(err, REE_INVALID, "'eos_token_id' has %d tokens; the maximum is %d", n,
                         REE_MAX_EOS);
-    int32_t *ids = ree_alloc((size_t)n * sizeof *ids);
+    int32_t *ids = ree_alloc(((size_t)n + 1) * sizeof *ids);
     if (!ids) return ree_no_memory(err);
     size_t count = 0;
     const cJSON *at = cJSON_IsArray(item) ? item->child : item;

@@ -180,6 +180,7 @@ static enum ree_status prepare(struct ree_generator *g, size_t slot, const struc
     }
     ree_pipeline_set_positions_elsewhere(g->pipeline, slot, total - (int64_t)step->length);
     g->flights[slot].step = *step;
+    g->flights[slot].total = total;
     return fill_all(g, total, &g->flights[slot], err);
 }
 
@@ -221,6 +222,8 @@ enum ree_status ree_generator_collect(struct ree_generator *g, size_t slot,
     struct ree_tensor *outputs = ree_alloc_zeroed(n_outputs + 1, sizeof *outputs);
     if (!outputs) return ree_no_memory(err);
     enum ree_status status = ree_pipeline_collect(g->pipeline, slot, outputs, err);
+    if (status == REE_OK)
+        status = ree_pipeline_check_positions(g->pipeline, slot, flight->total, err);
     if (status == REE_OK)
         status = ree_step_logits(g, &flight->step, &outputs[g->roles.logits], out_logits, err);
     for (size_t i = 0; i < n_outputs; i++)
@@ -266,6 +269,8 @@ enum ree_status ree_generator_run_stages(struct ree_generator *g, size_t slot,
     if (out_logits) memset(out_logits, 0, sizeof *out_logits);
     if (status == REE_OK) status = prepare(g, slot, step, err);
     if (status == REE_OK) status = run_stages(g, slot, flight, ordered, in, out, outputs, err);
+    if (status == REE_OK)
+        status = ree_pipeline_check_positions(g->pipeline, slot, flight->total, err);
     if (status == REE_OK && out_logits)
         status = ree_step_logits(g, step, &outputs[g->roles.logits], out_logits, err);
     for (size_t i = 0; outputs && i < n_outputs; i++)

@@ -98,6 +98,11 @@ void ree_pipeline_set_filled_positions(struct ree_pipeline *pipeline, size_t slo
 // this process that need the shapes of these caches. Call it before each run.
 void ree_pipeline_set_positions_elsewhere(struct ree_pipeline *pipeline, size_t slot,
                                           int64_t positions);
+// Fails with REE_UNSUPPORTED unless each kv cache that this process keeps has this number of
+// positions (NUMERICS.md: a cache has one position for each token).
+enum ree_status ree_pipeline_check_positions(const struct ree_pipeline *pipeline, size_t slot,
+                                             int64_t positions, struct ree_error *err);
+// The length of the first kv cache that this process keeps.
 int64_t ree_pipeline_filled_positions(const struct ree_pipeline *pipeline, size_t slot);
 int64_t ree_pipeline_kv_cache_capacity(const struct ree_pipeline *pipeline, size_t slot);
 uint64_t ree_pipeline_kv_cache_bytes(const struct ree_pipeline *pipeline, size_t slot);

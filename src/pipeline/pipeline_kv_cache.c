@@ -122,6 +122,21 @@ void ree_pipeline_set_shapes(struct ree_pipeline *p, size_t slot) {
     }
 }
 
+enum ree_status ree_pipeline_check_positions(const struct ree_pipeline *p, size_t slot,
+                                             int64_t positions, struct ree_error *err) {
+    for (size_t i = 0; i < p->n_kv_caches; i++) {
+        const struct ree_kv_cache *cache = find_kv_cache(p, slot, i);
+        const int64_t found = cache ? cache->dims[cache->spec.axis] : positions;
+        if (found == positions) continue;
+        return ree_fail(err, REE_UNSUPPORTED,
+                        "the cache '%s' has %lld positions after %lld tokens; ree runs models "
+                        "whose caches get one position for each token",
+                        p->model->inputs[p->specs[i].input].name, (long long)found,
+                        (long long)positions);
+    }
+    return REE_OK;
+}
+
 // Returns the first kv cache that this process keeps; NULL if there is none.
 static const struct ree_kv_cache *first_kv_cache(const struct ree_pipeline *p, size_t slot) {
     for (size_t i = 0; i < p->n_kv_caches; i++) {

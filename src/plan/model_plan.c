@@ -72,6 +72,7 @@ static enum ree_status open_model(const char *path, const struct ree_plan_option
     options.on_pass = NULL;
     REE_TRY(find_source(path, p, err));
     REE_TRY(ree_model_load(p->model_path, &options, &p->model, err));
+    if (p->source.model_type) REE_TRY(ree_model_source_complete(&p->source, p->model, err));
     REE_TRY(ree_model_graph_sha256(p->model, p->graph_sha256, err));
     if (find_kv_caches(p, err) != REE_OK) return ree_fail_prefix(err, "%s", p->model_path);
     return ree_model_infer(p->model->graph, err);

@@ -139,16 +139,11 @@ static enum ree_status leader_read(void *user, size_t slot, int64_t sequence, in
     return status;
 }
 
-static int64_t leader_filled_positions(void *user, size_t slot) {
-    const struct ree_ranks *ranks = user;
-    return ranks->cache_slots[slot].positions;
-}
-
 enum ree_status ree_ranks_leader(struct ree_ranks *ranks, struct ree_error *err) {
     ranks->remote = ree_alloc(sizeof *ranks->remote);
     if (!ranks->remote) return ree_no_memory(err);
-    *ranks->remote = (struct ree_remote){ranks,          leader_begin, leader_submit,
-                                         leader_collect, leader_read,  leader_filled_positions};
+    *ranks->remote =
+        (struct ree_remote){ranks, leader_begin, leader_submit, leader_collect, leader_read};
     ranks->generator->remote = ranks->remote;
     return REE_OK;
 }

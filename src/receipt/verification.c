@@ -398,6 +398,7 @@ static enum ree_status run_text(struct ree_verification *v, const struct ree_ver
     struct ree_verify_text what = {.receipt = job->receipt,
                                    .generator = g,
                                    .tokenizer = job->tokenizer,
+                                   .has_other_tokenizer = o->tokenizer != NULL,
                                    .prompt = o->request ? &asked : inputs->prompt,
                                    .ignores_eos = o->ignores_eos,
                                    .stepwise = o->stepwise || o->trace,

@@ -70,6 +70,7 @@ struct ree_verify_text {
     // logits.
     struct ree_generator *generator;
     const struct ree_tokenizer *tokenizer; // NULL: not available
+    bool has_other_tokenizer;              // it is not the one in the model's folder
     const struct ree_prompt *prompt;       // prompt that the verifier knows; NULL: the receipt's
     bool ignores_eos;                      // accept a receipt whose list of eos tokens is empty
     bool stepwise;                         // generate the answer again, token by token

@@ -21,7 +21,16 @@ static enum ree_status reencode(const struct ree_tokenizer *tokenizer, const int
     char *text;
     size_t nbytes;
     *out_ids = NULL;
-    REE_TRY(ree_tokenizer_decode(tokenizer, ids, n, decode_flags, &text, &nbytes, err));
+    enum ree_status status =
+        ree_tokenizer_decode(tokenizer, ids, n, decode_flags, &text, &nbytes, err);
+    // No run decodes special tokens, so an error of that is not the receipt's.
+    if (!(decode_flags & REE_SKIP_SPECIAL) &&
+        (status == REE_INVALID || status == REE_UNSUPPORTED)) {
+        *why = *err;
+        ree_error_clear(err);
+        return REE_OK;
+    }
+    REE_TRY(status);
     if (nbytes && memchr(text, 0, nbytes)) {
         // A receipt states another text (ree_receipt_encode_text).
         ree_free(text);
@@ -29,8 +38,7 @@ static enum ree_status reencode(const struct ree_tokenizer *tokenizer, const int
                  "it has a NUL, which the receipt shows as U+FFFD");
         return REE_OK;
     }
-    enum ree_status status =
-        ree_tokenizer_encode(tokenizer, text, nbytes, encode_flags, out_ids, out_n, err);
+    status = ree_tokenizer_encode(tokenizer, text, nbytes, encode_flags, out_ids, out_n, err);
     ree_free(text);
     if (status != REE_INVALID && status != REE_UNSUPPORTED) return status;
     *why = *err;

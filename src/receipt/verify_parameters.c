@@ -31,6 +31,7 @@ static void list_ids(const int32_t *ids, size_t n, char *out, size_t size) {
 struct ends {
     int32_t *ids; // the model's ids, in its order
     size_t n;
+    size_t n_of_tokenizer; // how many of them the tokenizer's files state
     struct ree_id_set model, receipt;
 };
 
@@ -45,6 +46,8 @@ static enum ree_status find_ends(const struct ree_verify_text *what, struct ends
     const struct ree_receipt *r = what->receipt;
     if (!ree_eos_ids(ree_generator_info(what->generator), what->tokenizer, &out->ids, &out->n))
         return ree_no_memory(err);
+    const int32_t *of_tokenizer;
+    out->n_of_tokenizer = what->tokenizer ? ree_tokenizer_eos(what->tokenizer, &of_tokenizer) : 0;
     REE_TRY(ree_id_set_make(out->ids, out->n, &out->model, err));
     return ree_id_set_make(r->eos, r->n_eos, &out->receipt, err);
 }
@@ -68,6 +71,12 @@ static void compare_ends(struct ree_verification *v, const struct ree_verify_tex
                        "tokens that end a text: the model has %s, the receipt has %s; this makes "
                        "no difference for this answer%s",
                        here, stated, hint);
+    else if (what->has_other_tokenizer && ends->n_of_tokenizer == 0 &&
+             ree_id_set_contains(&ends->receipt, &ends->model))
+        ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,
+                       "tokens that end a text: the model has %s, the receipt has %s; the files "
+                       "beside the passed tokenizer do not say whether it has more",
+                       here, stated);
     else
         ree_verify_add(v, "ends", REE_VERIFY_DIFFERS,
                        "tokens that end a text: the model has %s, but the receipt has %s%s", here,

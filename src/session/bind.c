@@ -573,6 +573,9 @@ static enum ree_status lower_model(struct ree_bind *b, struct ree_error *err) {
             // Before IR version 4, weights are also inputs of the graph; they have data.
             if (!value->data && (value->producer || value->is_input))
                 return ree_fail(err, REE_INTERNAL, "output '%s' was not computed", value->name);
+            if (value->has_two_types) // a node that computed it would fail, too
+                return ree_fail(err, REE_UNSUPPORTED, "output '%s' is declared as another type",
+                                value->name);
             REE_TRY(ree_lower_value(&b->lower, value, REE_STORAGE_CONST, value->dims,
                                     &b->values[value->id]));
         }

@@ -92,7 +92,13 @@ static enum ree_status store_results(struct ree_graph *graph, struct ree_lower *
         struct ree_value *value = node->outputs[i];
         if (!value) continue;
         const struct ree_view *t = values[value->id];
-        if (value->dtype != REE_DTYPE_NONE && value->dtype != t->dtype) value->has_two_types = true;
+        // A hint of another kind without a type of its items says nothing about the value.
+        if (value->dtype != REE_DTYPE_NONE &&
+            (value->dtype != t->dtype || value->kind != REE_TENSOR))
+            value->has_two_types = true;
+        value->kind = REE_TENSOR;
+        value->nullable = false;
+        memset(value->symbols, 0, sizeof value->symbols);
         value->dtype = t->dtype;
         value->has_shape = true;
         value->rank = t->rank;

@@ -120,6 +120,9 @@ static void fill_in(struct ree_graph *graph, struct ree_view **a, struct ree_vie
         if (value->data || value->is_input || !x || !y || x->rank != y->rank) continue;
         if (x->kind != REE_TENSOR || y->kind != REE_TENSOR) continue;
         bool declared = value->has_shape && value->rank == x->rank;
+        if (x->dtype != y->dtype) continue;
+        value->kind = REE_TENSOR;
+        value->nullable = false;
         value->dtype = x->dtype;
         value->has_shape = true;
         value->rank = x->rank;

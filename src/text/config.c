@@ -114,8 +114,24 @@ static enum ree_status read_template_file(struct ree_tokenizer *tokenizer, const
     return REE_OK;
 }
 
+static enum ree_status keep_own_eos(struct ree_tokenizer *tokenizer, struct ree_error *err) {
+    size_t n = tokenizer->n_eos;
+    tokenizer->own_eos = ree_alloc((n + 1) * sizeof *tokenizer->own_eos);
+    if (!tokenizer->own_eos) return ree_fail(err, REE_NO_MEMORY, "no memory for ids");
+    if (n) memcpy(tokenizer->own_eos, tokenizer->eos, n * sizeof *tokenizer->own_eos);
+    tokenizer->n_own_eos = n;
+    return REE_OK;
+}
+
+size_t ree_tokenizer_own_eos(const struct ree_tokenizer *tokenizer, const int32_t **out_ids) {
+    *out_ids = tokenizer->own_eos;
+    return tokenizer->n_own_eos;
+}
+
 enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const char *folder,
                                           struct ree_error *err) {
+    // The tokenizer's own files come first.
+    enum { N_OWN = 2 };
     static const struct {
         const char *file, *bos, *eos;
     } files[] = {
@@ -127,6 +143,7 @@ enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const
     bool bos_is_null = false;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         cJSON *json;
+        if (i == N_OWN) REE_TRY(keep_own_eos(tokenizer, err));
         REE_TRY(ree_read_sibling(folder, files[i].file, &json, err));
         if (!json) continue;
         // If tokenizer_config.json declares that no token begins a text, ignore the id in the other

@@ -32,6 +32,7 @@ void ree_tokenizer_destroy(struct ree_tokenizer *tokenizer) {
     ree_free(tokenizer->added);
     ree_free(tokenizer->added_by_id);
     ree_free(tokenizer->eos);
+    ree_free(tokenizer->own_eos);
     ree_arena_finish(&tokenizer->arena);
     ree_free(tokenizer);
 }

@@ -35,6 +35,8 @@ struct ree_tokenizer {
     int32_t eos_token; // id of the end token that the tokenizer's own files name; -1: none
     int32_t *eos;      // [n_eos]: ids of all tokens that end a text, ascending
     size_t n_eos;
+    int32_t *own_eos; // [n_own_eos]: those of them that the tokenizer's own files name
+    size_t n_own_eos;
     const char *chat_template; // Jinja text; NULL: none
     const char *model_type;    // member "model_type" of config.json; NULL: none
     const char *chat_family;   // name of the template's family, static; NULL: not recognised
@@ -88,6 +90,9 @@ enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text,
 // and sets bos, eos, model_type and chat_template. A missing file is not an error.
 enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const char *folder,
                                           struct ree_error *err);
+// As ree_tokenizer_eos, but without the ids in the model's files, config.json and
+// generation_config.json.
+size_t ree_tokenizer_own_eos(const struct ree_tokenizer *tokenizer, const int32_t **out_ids);
 // Reads the JSON object in the file `name` of the folder; the caller releases it with cJSON_Delete.
 // *out_json is NULL if the file does not exist.
 enum ree_status ree_read_sibling(const char *folder, const char *name, cJSON **out_json,

@@ -116,8 +116,12 @@ static void test_empty(void) {
                         "(i, go) -> (go, v) { v = Concat(x, x) {axis=0} }} }";
     CHECK_RUN(tried, "int64[] 0 | float32[3] 1 2 3", "float32[0,6]");
     CHECK_RUN(tried, "int64[] 1 | float32[3] 1 2 3", "float32[1,6] 1 2 3 1 2 3");
+    // A trial may read what was computed before it, but not compute anything.
     CHECK_RUN("(n:int64[], x:float32[3]) -> (s) { y = Relu(x) s = Loop(n, _) {body="
               "(i, go) -> (go, v) { v = NonZero(y) }} }",
+              "int64[] 0 | float32[3] 1 -2 3", "int64[0,1,2]");
+    CHECK_RUN("(n:int64[], x:float32[3]) -> (s) { s = Loop(n, _) {body="
+              "(i, go) -> (go, v) { y = Relu(x) v = NonZero(y) }} }",
               "int64[] 0 | float32[3] 1 2 3", "error: the shape of the scan output 'v' is unknown");
 }
 

@@ -256,13 +256,44 @@ def equal_names():
 def narrow_types():
     """A node reads 4-bit integers, which are saved as int8, and no shape or type of a value is known before the run."""
     model = folder / "narrow.onnx"
-    model.write_bytes(onnx.model(
-        [onnx.node("Reshape", ["x", "shape"], ["g"]), onnx.node("QuantizeLinear", ["g", "scale", "zero"], ["q"]),
-         onnx.node("DequantizeLinear", ["q", "scale", "zero"], ["y"])],
-        [onnx.port("x", onnx.FLOAT, ["n"])], [onnx.port("y", onnx.FLOAT, None)],
-        [onnx.tensor("shape", onnx.INT64, [2], (1).to_bytes(8, "little") * 2), onnx.floats("scale", [], [0.125]),
-         onnx.tensor("zero", onnx.INT4, [], b"\0")], opset=21))
-    names_b(model, "2:0:3", "node 2 (DequantizeLinear) is the first that differs")
+    for hints in [], [onnx.port("q", 0, None, onnx.SEQUENCE)]:
+        model.write_bytes(onnx.model(
+            [onnx.node("Reshape", ["x", "shape"], ["g"]), onnx.node("QuantizeLinear", ["g", "scale", "zero"], ["q"]),
+             onnx.node("DequantizeLinear", ["q", "scale", "zero"], ["y"])],
+            [onnx.port("x", onnx.FLOAT, ["n"])], [onnx.port("y", onnx.FLOAT, None)],
+            [onnx.tensor("shape", onnx.INT64, [2], (1).to_bytes(8, "little") * 2), onnx.floats("scale", [], [0.125]),
+             onnx.tensor("zero", onnx.INT4, [], b"\0")], opset=21, value_info=hints))
+        names_b(model, "2:0:3", "node 2 (DequantizeLinear) is the first that differs")
+
+
+def ends_of_the_tokenizer():
+    """A tokenizer's file names an eos token, 5. A referee whose copy has no tokenizer does not name the party that ended there."""
+    def copy_of_the_model(name, has_tokenizer, eos):
+        made = folder / name
+        made.mkdir()
+        (made / "model.onnx").write_bytes(onnx.model(
+            [onnx.node("Gather", ["next", "input_ids"], ["logits"])], [onnx.port("input_ids", onnx.INT64, ["b", "s"])],
+            [onnx.port("logits", onnx.FLOAT, ["b", "s", 8])],
+            [onnx.floats("next", [8, 8], [float(j == (i + 1) % 8) for i in range(8) for j in range(8)])]))
+        (made / "config.json").write_text(json.dumps({"eos_token_id": 7, "max_position_embeddings": 64}))
+        if has_tokenizer:
+            (made / "tokenizer.json").write_text(json.dumps(
+                {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None,
+                 "decoder": None, "model": {"type": "WordLevel", "vocab": {c: i for i, c in enumerate("abcdefgh")}, "unk_token": "a"}}))
+        if eos:
+            (made / "tokenizer_config.json").write_text(json.dumps({"eos_token": eos}))
+        return made
+    whole, without, bare = (copy_of_the_model(*copy) for copy in (("whole", True, "f"), ("without", True, None), ("bare", False, None)))
+    parties = []
+    for label, model in ("honest ends", whole), ("no ends", without):
+        parties.append((folder / f"{label}.trace", folder / f"{label}.json"))
+        run(model, "--prompt-ids", "1,2", "--max-new-tokens", 20, "--trace", parties[-1][0], "--receipt-path", parties[-1][1])
+    dispute(*parties, "--model", whole, code=1, says="B is wrong: its receipt has other eos tokens than the model")
+    receipts = ["--a-receipt", parties[0][1], "--b-receipt", parties[1][1]]
+    done = harness.call(args.ree_run, "referee", folder / "claim.json", whole, *receipts)
+    check(done.returncode == 0 and "A is right" in done.stdout, done.stdout + done.stderr)
+    done = harness.call(args.ree_run, "referee", folder / "claim.json", bare, *receipts)
+    check(done.returncode == 2 and "is right" not in done.stdout, done.stdout + done.stderr)
 
 
 def long_chain():
@@ -312,6 +343,7 @@ with tempfile.TemporaryDirectory() as temporary:
     small_files()
     equal_names()
     narrow_types()
+    ends_of_the_tokenizer()
     long_chain()
     not_replaced()
 sys.exit(harness.finish())

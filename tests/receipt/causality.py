@@ -872,6 +872,59 @@ def declared_types(folder):
             check(done.returncode == (2 if what else 0) and ("'bonus' is declared as" in done.stderr) == bool(what), f"declared as {what}: {done}")
 
 
+def hints_of_constants(folder):
+    """A hint that says nothing about a folded constant except another kind. The model stays proved, with its chunks."""
+    def build(name, value_info):
+        m = Model()
+        m.outputs.append(onnx.port("present.0.key", onnx.FLOAT, ["batch", 1, "total", 1]))
+        m.inputs.append(onnx.port("past_key_values.0.key", onnx.FLOAT, ["batch", 1, "past", 1]))
+        m.op("Unsqueeze", ["seen", "n1"], "row")
+        m.op("Concat", ["past_key_values.0.key", "row"], "present.0.key", axis=2)
+        m.const("half", [0.5], [1])
+        m.op("Add", ["half", "half"], "one")
+        m.op("Mul", ["seen", "one"], "leak")
+        return m.finish(folder / f"{name}.onnx", value_info=value_info)
+    plain = build("plain", ())
+    hinted = build("hinted", [onnx.port("one", 0, None, onnx.SEQUENCE)])
+    bodies = []
+    for model in plain, hinted:
+        path = folder / f"{model.stem}.json"
+        make(path, model, "--trace", folder / f"{model.stem}.trace")
+        bodies.append(vectors.parse(path.read_text())["body"])
+        for other in plain, hinted:
+            done = run("verify", path, other, "--ignore-eos", "--trace", folder / "again.trace")
+            check(done.returncode == 0, f"{model.stem} with {other.stem}: {done.stdout}{done.stderr}")
+    check(bodies[0]["model"] == bodies[1]["model"] and bodies[0]["trace"] == bodies[1]["trace"], f"{bodies[0]['trace']}, {bodies[1]['trace']}")
+
+
+def cache_of_the_mask(folder):
+    """A cache that only small operators make, which stages copy, and that is read late. Its trace is the same however the
+    model runs; here no cut leaves the cache to one stage."""
+    m = Model()
+    m.inputs += [onnx.port("attention_mask", onnx.INT64, ["batch", "total"]),
+                 onnx.port("past_key_values.0.key", onnx.FLOAT, ["batch", 1, "past", 1])]
+    m.outputs.append(onnx.port("present.0.key", onnx.FLOAT, ["batch", 1, "total", 1]))
+    m.op("Cast", ["attention_mask"], "floats", to=onnx.FLOAT)
+    m.const("axes", [1, 3])
+    m.op("Unsqueeze", ["floats", "axes"], "present.0.key")
+    m.op("ReduceSum", ["present.0.key", "n2"], "sums", keepdims=0)
+    m.op("Mul", ["seen", "sums"], "h0")
+    for i, size in enumerate(((1, 64), (64, 1), (1, 64), (64, 1))):
+        m.const(f"w{i}", [0.25] * 64, list(size))
+        m.op("MatMul", [f"h{i}", f"w{i}"], f"h{i + 1}")
+    m.op("ReduceSum", ["past_key_values.0.key", "n2"], "before", keepdims=0)
+    m.op("Sub", ["h4", "before"], "leak")
+    model, path = m.finish(folder / "m.onnx", weight=1e-6), folder / "r.json"
+    done = run(model, "--prompt-ids", ",".join(map(str, PROMPT)), "--max-new-tokens", 1, "--ignore-eos", "--trace", folder / "r.trace",
+               "--receipt-path", folder / "cut.json", "--n-partitions", 2)
+    if done.returncode != 0:
+        check("cannot be cut" in done.stderr, done.stderr)
+        return
+    make(path, model, "--trace", folder / "r.trace", "--max-new-tokens", 1)
+    traces = [vectors.parse(p.read_text())["body"]["trace"] for p in (path, folder / "cut.json")]
+    check(traces[0] == traces[1], f"{traces}")
+
+
 def cut(path, n, n_caches):
     """Makes a checkpoint as if it had been written after n tokens of each answer."""
     checkpoint = json.loads(path.read_text())
@@ -1415,7 +1468,8 @@ def main():
     parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("none"), help="stories260K, ...; optional")
     parser.add_argument("--before", help="an older program that checks in one pass without a proof; its verdicts are printed")
     args = parser.parse_args()
-    for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, no_folding, requested_rows, declared_types, hashed_logits, beside_a_resumed_one, only_in_steps, proved,
+    for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, no_folding, requested_rows, declared_types,
+                 hints_of_constants, cache_of_the_mask, hashed_logits, beside_a_resumed_one, only_in_steps, proved,
                  surplus_attributes, outside_the_proof,
                  order_of_outputs, mixed_batches, more_logits_than_declared, unused_positions):
         with tempfile.TemporaryDirectory() as name:

@@ -162,17 +162,56 @@ def context_lengths(folder):
         (model / "config.json").write_text(json.dumps({k: v for k, v in config.items() if v is not None}))
         export.parent.mkdir(exist_ok=True)
         harness.run(args.ree_run, "export", model, "-o", export, "--colocate-tensors")
-        receipts = folder / "folder.json", folder / "export.json"
-        for source, receipt in zip((model, export), receipts):
+        harness.run(args.ree_run, "export", model)  # beside the checkpoint
+        receipts = [folder / f"{where}.json" for where in ("folder", "export", "beside")]
+        for source, receipt in zip((model, export, model / "model.onnx"), receipts):
             harness.run(args.ree_run, source, "--prompt-ids", "0,80,90", "--max-new-tokens", 3, "--receipt-path", receipt)
         lengths = [json.loads(r.read_text())["body"]["sampling"]["context_length"] for r in receipts]
-        check(lengths[0] == lengths[1], f"{name}: {lengths}")
+        check(len(set(lengths)) == 1, f"{name}: {lengths}")
+
+
+def ends(folder):
+    """What ends a text follows from the model and from the tokenizer's own files, wherever the tokenizer lies."""
+    model = shutil.copytree(STORIES, folder / "model")
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "eos_token_id": 289}))
+    (model / "generation_config.json").write_text(json.dumps({"eos_token_id": [86]}))
+    export, apart = folder / "apart" / "model.onnx", folder / "tokenizer"
+    export.parent.mkdir()
+    apart.mkdir()
+    harness.run(args.ree_run, "export", model, "-o", export, "--colocate-tensors")
+    for place in export.parent, apart:
+        for file in model.glob("*token*.json"):
+            shutil.copy(file, place)
+    found = []
+    for source, options in ((model, ()), (export, ()), (model, ("--tokenizer", apart))):
+        receipt = folder / "r.json"
+        harness.run(args.ree_run, source, "--prompt-ids", "0,80,90", "--max-new-tokens", 3, "--receipt-path", receipt, *options)
+        found.append(json.loads(receipt.read_text())["body"]["sampling"]["eos"])
+    check(found[0] == found[1] == found[2] and 86 in found[0] and 289 not in found[0], f"{found}")
+
+
+def window_caches(folder):
+    """A cache that keeps only the last rows. The positions of the steps would not be those that a verifier derives."""
+    m = Model(17)
+    m.inputs += [onnx.port("position_ids", onnx.INT64, ["batch", "sequence"]), onnx.port("past.key", onnx.FLOAT, ["batch", 1, "past", 1])]
+    m.op("Unsqueeze", ["seen", "n1"], "row")
+    m.op("Concat", ["past.key", "row"], "all", axis=2)
+    m.const("from", [-3])
+    m.const("to", [2**31 - 1])
+    m.op("Slice", ["all", "from", "to", "n2"], "present.key")
+    m.op("Cast", ["position_ids"], "place", to=onnx.FLOAT)
+    m.op("Unsqueeze", ["place", "n2"], "leak")
+    m.outputs.append(onnx.port("present.key", onnx.FLOAT, ["batch", 1, "total", 1]))
+    model = m.finish(folder / "m.onnx")
+    done = run(model, *RUN)
+    check(done.returncode == 1 and "'past.key' has 3 positions after 5 tokens" in done.stderr, f"{done}")
 
 
 def main():
     global args
     args = harness.parser(__doc__).parse_args()
-    for part in (metadata, ports, untyped_outputs, context_lengths):
+    for part in (metadata, ports, untyped_outputs, context_lengths, ends, window_caches):
         with tempfile.TemporaryDirectory() as name:
             part(pathlib.Path(name))
     return harness.finish()

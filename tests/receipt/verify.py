@@ -700,6 +700,18 @@ def nul_in_prompt(folder):
     in_part(path, STORIES, ["prompt encoding"])
 
 
+def long_special(folder):
+    """Special tokens whose texts are too long for a decoder. No run decodes them, so verify must not refuse them."""
+    model = shutil.copytree(STORIES, folder / "model")
+    tokenizer = json.loads((model / "tokenizer.json").read_text())
+    special = next(token for token in tokenizer["added_tokens"] if token["special"])
+    tokenizer["decoder"] = {"type": "Replace", "pattern": {"String": special["content"]}, "content": "y" * 10000}
+    (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+    path = folder / "r.json"
+    make(path, model, "--prompt-ids", ",".join(["80"] + [str(special["id"])] * 200), "--max-new-tokens", 3)
+    in_part(path, model, ["prompt encoding"])
+
+
 def requests(folder):
     """The prover must not choose what the verifier requested."""
     ask, other, path, to = (folder / name for name in ("ask.json", "other.json", "r.json", "changed.json"))
@@ -947,7 +959,7 @@ def main():
     parser.add_argument("--device")
     args = parser.parse_args()
     cases = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, hostile, encoded_texts, boundary, cut_character,
-             ends_and_limits, every_field, encodings, unencodable, nul_in_prompt, requests, exported, without_cache,
+             ends_and_limits, every_field, encodings, unencodable, nul_in_prompt, long_special, requests, exported, without_cache,
              tensors, interrupted]
     if args.device:
         harness.need_device(args.ree_run, args.device)
