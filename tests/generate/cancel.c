@@ -247,7 +247,7 @@ static enum ree_status export_model(const struct ree_progress *progress, char he
 
 int main(int argc, char **argv) {
     const char *spec = argc > 1 ? argv[1] : "cpu";
-    if (strncmp(spec, "vulkan", 6) == 0) max_trials = 5;
+    if (strncmp(spec, "vulkan", 6) == 0) max_trials = 3;
     if (strncmp(spec, "cuda", 4) == 0) max_trials = 2;
     reports_by_time = strncmp(spec, "vulkan", 6) == 0;
     enum ree_status status = ree_device_open(spec, NULL, &device, &err);
@@ -271,7 +271,8 @@ int main(int argc, char **argv) {
     check_generator("generating on two devices",
                     (struct ree_generator_options){
                         .more_devices = &second, .n_more_devices = 1, .n_cache_slots = 2});
-    check_perplexity();
+    // A measurement reports from host code, which does not know the device.
+    if (argc == 1) check_perplexity();
     rmdir(folder);
     ree_model_destroy(model);
     ree_device_destroy(second);
