@@ -59,26 +59,27 @@ static bool may_feed_control(const struct ree_planner *p, const struct ree_node 
     return !p->is_kv_cache[value->id] || (strcmp(node->op_type, "Shape") == 0 && !node->domain[0]);
 }
 
-// A cache's next value is observed, and its memory kept, in one stage.
-static bool makes_kv_cache(const struct ree_planner *p, const struct ree_node *node) {
-    for (size_t i = 0; i < p->options->n_kv_caches; i++)
-        if (p->graph->outputs[p->options->kv_caches[i].output]->producer == node) return true;
-    return false;
-}
-
 static bool is_control(const struct ree_planner *p, const struct ree_node *node) {
     if (ree_node_classify(node) != REE_NODE_LIGHT || ree_node_has_subgraph(node) ||
         ree_node_is_random(node) || ree_node_attr_bytes(node) > REE_CONTROL_BYTES)
         return false;
     for (size_t i = p->use_starts[node->id]; i < p->use_starts[node->id + 1]; i++)
         if (!may_feed_control(p, node, p->uses[i].value)) return false;
-    return !makes_kv_cache(p, node);
+    return true;
 }
 
 enum ree_status ree_planner_find_control(struct ree_planner *p, struct ree_error *err) {
     p->is_control = ree_arena_alloc_array(&p->arena, p->graph->n_nodes + 1, sizeof *p->is_control);
     if (!p->is_control) return ree_no_memory(err);
+    // A cache's next value is observed, and its memory kept, in one stage.
+    bool *makes_cache =
+        ree_arena_alloc_array(&p->arena, p->graph->n_nodes + 1, sizeof *makes_cache);
+    if (!makes_cache) return ree_no_memory(err);
+    for (size_t i = 0; i < p->options->n_kv_caches; i++) {
+        const struct ree_value *next = p->graph->outputs[p->options->kv_caches[i].output];
+        if (next->producer) makes_cache[next->producer->id] = true;
+    }
     for (size_t i = 0; i < p->graph->n_nodes; i++) // producers come first
-        p->is_control[i] = is_control(p, p->graph->nodes[i]);
+        p->is_control[i] = !makes_cache[i] && is_control(p, p->graph->nodes[i]);
     return REE_OK;
 }

@@ -142,9 +142,9 @@ static void judge_eos(struct judged *j) {
         matters = ree_id_set_has(&j->eos, id) != ree_id_set_has(&j->beside->eos, id);
     }
     if (is_agreed || j->beside->eos.n == 0 || !matters) return;
-    // A tokenizer's files can state more eos tokens than the model's.
-    if (!j->beside->tokenizer &&
-        (j->receipt->tokenizer_sha256[0] || j->other->tokenizer_sha256[0])) {
+    // The receipt's tokenizer, which is not at hand, can name more eos tokens than the model.
+    if (!j->beside->tokenizer && j->receipt->tokenizer_sha256[0] &&
+        ree_id_set_contains(&j->eos, &j->beside->eos)) {
         j->out->is_end_unknown[j->k] = true;
         return;
     }

@@ -61,7 +61,7 @@ enum ree_status ree_model_source_complete(struct ree_model_source *source,
     if (found && number > 0) source->context_length = number;
     REE_TRY(read_number(model, "ree.bos_token_id", &number, &found, err));
     if (found && source->bos < 0) source->bos = number;
-    if (source->n_eos == 0) REE_TRY(read_eos(model, source, err));
+    REE_TRY(read_eos(model, source, err)); // as the length
     const char *type = ree_model_metadata(model, "ree.model_type");
     if (!type || *source->model_type) return REE_OK;
     char *copy = ree_strdup(type);

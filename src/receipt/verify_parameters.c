@@ -33,12 +33,14 @@ struct ends {
     size_t n;
     size_t n_of_tokenizer; // how many of them the tokenizer's files state
     struct ree_id_set model, receipt;
+    struct ree_id_set alone; // the model's without those of the tokenizer
 };
 
 static void finish_ends(struct ends *ends) {
     ree_free(ends->ids);
     ree_id_set_finish(&ends->model);
     ree_id_set_finish(&ends->receipt);
+    ree_id_set_finish(&ends->alone);
 }
 
 static enum ree_status find_ends(const struct ree_verify_text *what, struct ends *out,
@@ -46,9 +48,10 @@ static enum ree_status find_ends(const struct ree_verify_text *what, struct ends
     const struct ree_receipt *r = what->receipt;
     if (!ree_eos_ids(ree_generator_info(what->generator), what->tokenizer, &out->ids, &out->n))
         return ree_no_memory(err);
-    const int32_t *of_tokenizer;
-    out->n_of_tokenizer = what->tokenizer ? ree_tokenizer_eos(what->tokenizer, &of_tokenizer) : 0;
+    const struct ree_generator_info *info = ree_generator_info(what->generator);
+    out->n_of_tokenizer = ree_eos_of_tokenizer(info, what->tokenizer);
     REE_TRY(ree_id_set_make(out->ids, out->n, &out->model, err));
+    REE_TRY(ree_id_set_make(info->eos, info->n_eos, &out->alone, err));
     return ree_id_set_make(r->eos, r->n_eos, &out->receipt, err);
 }
 
@@ -71,6 +74,11 @@ static void compare_ends(struct ree_verification *v, const struct ree_verify_tex
                        "tokens that end a text: the model has %s, the receipt has %s; this makes "
                        "no difference for this answer%s",
                        here, stated, hint);
+    else if (!r->tokenizer_sha256[0] && ree_id_set_is_same(&ends->alone, &ends->receipt))
+        ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,
+                       "tokens that end a text: the model with its tokenizer has %s, the receipt, "
+                       "which was made without a tokenizer, has %s",
+                       here, stated);
     else if (what->has_other_tokenizer && ends->n_of_tokenizer == 0 &&
              ree_id_set_contains(&ends->receipt, &ends->model))
         ree_verify_add(v, "ends", REE_VERIFY_NOT_CHECKED,

@@ -66,6 +66,7 @@ static enum ree_status add_eos(struct ree_tokenizer *tokenizer, int32_t id, stru
 static enum ree_status read_ends(struct ree_tokenizer *tokenizer, const cJSON *json,
                                  const char *bos, const char *eos, struct ree_error *err) {
     if (tokenizer->bos < 0 && bos) tokenizer->bos = id_of(tokenizer, ree_text_json_get(json, bos));
+    if (!eos) return REE_OK;
     const cJSON *ends = ree_text_json_get(json, eos), *end;
     if (!cJSON_IsArray(ends)) {
         int32_t id = id_of(tokenizer, ends);
@@ -140,7 +141,7 @@ enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const
         {"generation_config.json", "bos_token_id", "eos_token_id"},
         {"config.json", "bos_token_id", "eos_token_id"},
     };
-    bool bos_is_null = false;
+    bool bos_is_null = false, has_generation_eos = false;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         cJSON *json;
         if (i == N_OWN) REE_TRY(keep_own_eos(tokenizer, err));
@@ -150,7 +151,12 @@ enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const
         // files: those of some models name one anyway.
         if (i == 0) bos_is_null = cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(json, "bos_token"));
         const char *bos = bos_is_null ? NULL : files[i].bos;
-        enum ree_status status = read_ends(tokenizer, json, bos, files[i].eos, err);
+        // As for the model (generate/source.c), the list in generation_config.json replaces that in
+        // config.json, also an empty one.
+        const char *eos = i == 3 && has_generation_eos ? NULL : files[i].eos;
+        if (i == 2)
+            has_generation_eos = cJSON_GetObjectItemCaseSensitive(json, "eos_token_id") != NULL;
+        enum ree_status status = read_ends(tokenizer, json, bos, eos, err);
         if (status == REE_OK) status = read_template(tokenizer, json, err);
         const cJSON *type = i == 3 ? ree_text_json_get(json, "model_type") : NULL;
         struct ree_str text;

@@ -183,6 +183,7 @@ def ends(folder):
     for place in export.parent, apart:
         for file in model.glob("*token*.json"):
             shutil.copy(file, place)
+    shutil.copy(model / "config.json", export.parent)  # but not generation_config.json
     found = []
     for source, options in ((model, ()), (export, ()), (model, ("--tokenizer", apart))):
         receipt = folder / "r.json"

@@ -162,7 +162,7 @@ static void explosion(void) {
     memset(text, 'a', sizeof text);
     REQUIRE(ree_tokenizer_load_memory(json, sizeof json - 1, &tokenizer, &err) == REE_OK);
     enum ree_status status = ree_tokenizer_encode(tokenizer, text, sizeof text, 0, &ids, &n, &err);
-    CHECK(status == REE_INVALID && ids == NULL && n == 0);
+    CHECK(status == REE_UNSUPPORTED && ids == NULL && n == 0);
     CHECK_MSG(strstr(err.message, "regular expression") != NULL, "%s", err.message);
     ree_tokenizer_destroy(tokenizer);
 }

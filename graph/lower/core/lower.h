@@ -117,7 +117,7 @@ struct ree_lower {
     // Why the last node failed. contradicts: a value's declared type differs from its actual type.
     // wants_data: a shape or a decision depended on data that was not available.
     bool contradicts, wants_data;
-    struct ree_storage *wanted; // contents that a trial requested last (ree_lower_trial); or NULL
+    struct ree_trial *trial; // the innermost trial that runs (nodes.c); NULL: none
     bool ignores_declared; // declared types of values within a graph are not checked
     // The attribute of `node` whose kind is not the one that the rule read, and the kind that it
     // read. NULL: none.

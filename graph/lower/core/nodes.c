@@ -212,21 +212,45 @@ enum ree_status ree_lower_outer_output(struct ree_lower *lower, const struct ree
     return find_value(lower, graph->outputs[i], "the graph's output", i, out);
 }
 
-static enum ree_status read_nothing(struct ree_lower *lower, struct ree_storage *storage) {
-    lower->wanted = storage;
+struct ree_trial {
+    struct ree_trial *outer;
+    size_t n_storages; // storages with a smaller id exist from before the trial
+    bool is_flushed;   // the program before the trial has run, so reading them runs nothing
+    // How the enclosing lowering reads a storage, and the one that this trial could not read; NULL:
+    // none.
+    enum ree_status (*read_storage)(struct ree_lower *, struct ree_storage *);
+    struct ree_storage *wanted;
+};
+
+// Callback ree_lower.read_storage during a trial.
+static enum ree_status read_in_trial(struct ree_lower *lower, struct ree_storage *storage) {
+    struct ree_trial *t = lower->trial;
+    if (storage->id < t->n_storages && (t->is_flushed || storage->kind == REE_STORAGE_INPUT)) {
+        lower->trial = t->outer;
+        lower->read_storage = t->read_storage;
+        enum ree_status status = t->read_storage(lower, storage);
+        lower->trial = t;
+        lower->read_storage = read_in_trial;
+        return status;
+    }
+    t->wanted = storage;
     lower->wants_data = true;
     return ree_lower_fail(lower, REE_UNSUPPORTED, "a shape depends on data");
 }
 
-static enum ree_status try_once(struct ree_lower *lower, const struct ree_graph *graph,
-                                struct ree_view *const *in, struct ree_view **out) {
-    size_t n_dispatches = lower->n_dispatches;
-    enum ree_status (*read_storage)(struct ree_lower *, struct ree_storage *) = lower->read_storage;
-    struct ree_quantised_rows quantised_rows = lower->quantised_rows;
-    lower->read_storage = read_nothing;
-    lower->wanted = NULL;
+static enum ree_status try_once(struct ree_lower *lower, struct ree_trial *t,
+                                const struct ree_graph *graph, struct ree_view *const *in,
+                                struct ree_view **out) {
+    const size_t n_dispatches = lower->n_dispatches;
+    const struct ree_quantised_rows quantised_rows = lower->quantised_rows;
+    t->wanted = NULL;
+    t->outer = lower->trial;
+    t->read_storage = lower->read_storage;
+    lower->trial = t;
+    lower->read_storage = read_in_trial;
     enum ree_status status = ree_lower_graph(lower, graph, in, out);
-    lower->read_storage = read_storage;
+    lower->trial = t->outer;
+    lower->read_storage = t->read_storage;
     lower->n_dispatches = n_dispatches;
     lower->quantised_rows = quantised_rows; // the rows that the trial quantised are never computed
     return status;
@@ -234,14 +258,16 @@ static enum ree_status try_once(struct ree_lower *lower, const struct ree_graph 
 
 enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph *graph,
                                 struct ree_view *const *in, struct ree_view **out) {
-    const size_t n_storages = lower->n_storages;
+    struct ree_trial t = {.n_storages = lower->n_storages};
     const bool wants_data = lower->wants_data;
-    for (;;) {
-        enum ree_status status = try_once(lower, graph, in, out);
-        if (status == REE_OK || !lower->wanted || lower->wanted->id >= n_storages) return status;
-        // Reads it between two trials, when the program has none of the trial's dispatches: to read
-        // a value is to run the program so far.
-        lower->wants_data = wants_data;
-        REE_TRY(lower->read_storage(lower, lower->wanted));
-    }
+    const uint32_t n_steps = lower->n_steps;
+    enum ree_status status = try_once(lower, &t, graph, in, out);
+    if (status == REE_OK || !t.wanted || t.wanted->id >= t.n_storages) return status;
+    // To read a computed value is to run the program so far, which must have none of the trial's
+    // dispatches. So this happens between two trials.
+    lower->wants_data = wants_data;
+    lower->n_steps = n_steps;
+    REE_TRY(lower->read_storage(lower, t.wanted));
+    t.is_flushed = true;
+    return try_once(lower, &t, graph, in, out);
 }
