@@ -132,9 +132,9 @@ struct ree_graph {
     struct ree_value **inputs;
     size_t n_outputs;
     struct ree_value **outputs;
-    // (n_outputs) The types of a subgraph's outputs as graph_sha256 covers them: those of the file,
-    // whatever passes do to the values. Only the fields of a type are set; none for an output that
-    // belongs to an enclosing graph. NULL: the graph is no subgraph of a file.
+    // (n_outputs): the types that the file declares for a subgraph's outputs. graph_sha256 covers
+    // them, and passes do not change them. Only the fields of a type are set. An output that
+    // belongs to an enclosing graph has no type here. NULL: the graph was not read as a subgraph.
     const struct ree_value *output_types;
     struct ree_graph *parent; // the enclosing graph; NULL: this is not a subgraph
     struct ree_mapping *mappings;

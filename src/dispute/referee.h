@@ -25,7 +25,7 @@ struct ree_ruling {
     bool is_bound[2]; // the side's root is the trace root of its receipt
     // The party's tokens would decide the claim but were not provided.
     bool is_withheld[2];
-    // The available tokenizer is not the receipt's, so the party's stop texts cannot be found.
+    // The receipt's tokenizer is not available, so its stop texts and eos tokens are not known.
     bool is_end_unknown[2];
     // The fields below are for a claim about a node.
     // Index of the first input that the side's record states differently from what was agreed; -1:

@@ -298,7 +298,7 @@ static enum ree_status say_why(const struct ree_hearing *hearing, const struct r
     unsigned s = hearing->stated_runs[0].n_output > hearing->stated_runs[1].n_output;
     if (out->is_end_unknown[0] || out->is_end_unknown[1])
         return ree_fail(err, REE_INVALID,
-                        "the tokenizer in the model's folder is not the receipts'");
+                        "the model's folder does not have the receipts' tokenizer");
     if (strcmp(receipts[s]->finish_reason, "interrupted") == 0)
         return ree_fail(err, REE_UNSUPPORTED,
                         "%c's answer was interrupted; up to there, both are right", "AB"[s]);

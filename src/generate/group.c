@@ -121,8 +121,8 @@ static enum ree_status prepare_single(struct ree_group *group, struct ree_error 
         group->starts[b] = has_cache ? (int64_t)last : 0;
         group->rows[b] = has_cache ? 0 : (int64_t)last;
     }
-    // If lengths cannot mix, all sequences use the position of those that continue. The length of a
-    // cache would not do: a model may keep only its last rows.
+    // Without mixed lengths a step has one position, that of the sequences that continue. It is a
+    // number of tokens, as in verification (generate/pass.h), not the length of a cache.
     int64_t position = 0;
     for (size_t b = 0; b < batch; b++)
         if (!group->sequences[b]->is_done) position = group->starts[b];

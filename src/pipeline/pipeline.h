@@ -102,8 +102,6 @@ void ree_pipeline_set_positions_elsewhere(struct ree_pipeline *pipeline, size_t 
 // positions (NUMERICS.md: a cache has one position for each token).
 enum ree_status ree_pipeline_check_positions(const struct ree_pipeline *pipeline, size_t slot,
                                              int64_t positions, struct ree_error *err);
-// The length of the first kv cache that this process keeps.
-int64_t ree_pipeline_filled_positions(const struct ree_pipeline *pipeline, size_t slot);
 int64_t ree_pipeline_kv_cache_capacity(const struct ree_pipeline *pipeline, size_t slot);
 uint64_t ree_pipeline_kv_cache_bytes(const struct ree_pipeline *pipeline, size_t slot);
 // Reads positions `first` to first + n - 1 of one sequence from the kv caches of this process.

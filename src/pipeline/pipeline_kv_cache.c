@@ -137,20 +137,6 @@ enum ree_status ree_pipeline_check_positions(const struct ree_pipeline *p, size_
     return REE_OK;
 }
 
-// Returns the first kv cache that this process keeps; NULL if there is none.
-static const struct ree_kv_cache *first_kv_cache(const struct ree_pipeline *p, size_t slot) {
-    for (size_t i = 0; i < p->n_kv_caches; i++) {
-        const struct ree_kv_cache *cache = find_kv_cache(p, slot, i);
-        if (cache) return cache;
-    }
-    return NULL;
-}
-
-int64_t ree_pipeline_filled_positions(const struct ree_pipeline *p, size_t slot) {
-    const struct ree_kv_cache *cache = first_kv_cache(p, slot);
-    return cache ? cache->dims[cache->spec.axis] : 0;
-}
-
 // Returns the minimum over all kv caches, because some may have grown before memory for the others
 // was exhausted.
 int64_t ree_pipeline_kv_cache_capacity(const struct ree_pipeline *p, size_t slot) {

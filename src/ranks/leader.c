@@ -19,7 +19,6 @@ static enum ree_status leader_begin(void *user, size_t slot, size_t batch, int64
     struct ree_ranks *ranks = user;
     const int64_t numbers[2] = {(int64_t)batch, most};
     struct ree_part part = {numbers, sizeof numbers};
-    ranks->cache_slots[slot].positions = 0;
     return ree_transport_send(ranks->transport, 1, REE_MESSAGE_BEGIN, ranks->n_submitted,
                               (uint32_t)slot, &part, 1, err);
 }
@@ -36,9 +35,6 @@ static enum ree_status leader_submit(void *user, size_t slot, const struct ree_s
     if (limit > ranks->logits_limit) ranks->logits_limit = limit;
     REE_TRY(ree_generator_run_stages(ranks->generator, slot, step, NULL, &boundary, NULL, err));
     ree_ranks_ran(ranks, step, start, number, (uint32_t)slot);
-    for (size_t b = 0; b < step->batch; b++)
-        if (step->starts[b] + (int64_t)step->length > ranks->cache_slots[slot].positions)
-            ranks->cache_slots[slot].positions = step->starts[b] + (int64_t)step->length;
     return ree_ranks_pass_on(ranks, step, &boundary, number, (uint32_t)slot, err);
 }
 

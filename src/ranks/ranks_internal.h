@@ -27,7 +27,6 @@ struct ree_spans {
 struct ree_rank_cache_slot {
     bool begun;               // ranks above 0: rank 0 has begun a group of sequences in the slot
     struct ree_bounds bounds; // ranks above 0: limits for the slot's steps, valid if `begun`
-    int64_t positions;        // rank 0: number of filled positions of the slot's kv caches
     uint64_t number;          // rank 0: number of the slot's last step
     // rank 0: the message with the slot's logits, received and not yet collected; frame NULL: none
     struct ree_message arrived;

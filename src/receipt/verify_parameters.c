@@ -33,7 +33,7 @@ struct ends {
     size_t n;
     size_t n_of_tokenizer; // how many of them the tokenizer's files state
     struct ree_id_set model, receipt;
-    struct ree_id_set alone; // the model's without those of the tokenizer
+    struct ree_id_set alone; // those that the model names, without its tokenizer's
 };
 
 static void finish_ends(struct ends *ends) {

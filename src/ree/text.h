@@ -22,6 +22,7 @@ struct ree_tokenizer;
 // If they exist in the same folder, tokenizer_config.json, special_tokens_map.json,
 // generation_config.json and config.json are read too: for the bos and eos ids and the chat
 // template, and, unless the file is a tokenizer.json, for added tokens and the kind of tokenizer.
+// Eos ids in generation_config.json replace those in config.json.
 // Fails with REE_NOT_FOUND if there is no such file, REE_INVALID if a file is malformed, and
 // REE_UNSUPPORTED if ree lacks something that the tokenizer uses.
 REE_API enum ree_status ree_tokenizer_load(const char *path, struct ree_tokenizer **out_tokenizer,

@@ -122,7 +122,6 @@ static void fill_in(struct ree_graph *graph, struct ree_view **a, struct ree_vie
         bool declared = value->has_shape && value->rank == x->rank;
         if (x->dtype != y->dtype) continue;
         value->kind = REE_TENSOR;
-        value->nullable = false;
         value->dtype = x->dtype;
         value->has_shape = true;
         value->rank = x->rank;

@@ -154,8 +154,8 @@ enum ree_status ree_tokenizer_read_config(struct ree_tokenizer *tokenizer, const
         // As for the model (generate/source.c), the list in generation_config.json replaces that in
         // config.json, also an empty one.
         const char *eos = i == 3 && has_generation_eos ? NULL : files[i].eos;
-        if (i == 2)
-            has_generation_eos = cJSON_GetObjectItemCaseSensitive(json, "eos_token_id") != NULL;
+        const cJSON *ends = i == 2 ? ree_text_json_get(json, "eos_token_id") : NULL;
+        has_generation_eos = has_generation_eos || cJSON_IsArray(ends) || cJSON_IsNumber(ends);
         enum ree_status status = read_ends(tokenizer, json, bos, eos, err);
         if (status == REE_OK) status = read_template(tokenizer, json, err);
         const cJSON *type = i == 3 ? ree_text_json_get(json, "model_type") : NULL;

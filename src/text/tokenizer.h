@@ -35,7 +35,7 @@ struct ree_tokenizer {
     int32_t eos_token; // id of the end token that the tokenizer's own files name; -1: none
     int32_t *eos;      // [n_eos]: ids of all tokens that end a text, ascending
     size_t n_eos;
-    int32_t *own_eos; // [n_own_eos]: those of them that the tokenizer's own files name
+    int32_t *own_eos; // [n_own_eos]: the ids in `eos` that tokenizer files name
     size_t n_own_eos;
     const char *chat_template; // Jinja text; NULL: none
     const char *model_type;    // member "model_type" of config.json; NULL: none

@@ -234,7 +234,7 @@ def functions(*made):
 
 
 def names_b(model, fault, says):
-    """A flips a bit nowhere, B one that the first node that differs computed. The referee names B."""
+    """A runs the model; B flips one bit (--inject-fault). The referee names B."""
     a, b = recorded(model, "honest"), recorded(model, "liar", "--inject-fault", fault)
     dispute(a, b, "--model", model, code=1, says=says)
     values = folder / "values of an honest run"

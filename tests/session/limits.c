@@ -252,10 +252,11 @@ static void test_copies_and_caches(void) {
             if (again) break;
             count->limit = count->used + 100;
             CHECK(ree_pipeline_reserve_kv_caches(p, 0, 1024, &err) == REE_OK);
-            CHECK(ree_pipeline_filled_positions(p, 0) == 1 && count->used <= count->limit);
+            CHECK(ree_pipeline_check_positions(p, 0, 1, &err) == REE_OK &&
+                  count->used <= count->limit);
             CHECK(ree_pipeline_reserve_kv_caches(p, 0, 16384, &err) == REE_NO_MEMORY);
         }
-        CHECK(ree_pipeline_filled_positions(p, 0) == 2);
+        CHECK(ree_pipeline_check_positions(p, 0, 2, &err) == REE_OK);
         for (int i = 0; i < 2; i++)
             ree_tensor_finish(&x[i]);
         ree_pipeline_destroy(p);

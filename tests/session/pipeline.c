@@ -177,7 +177,7 @@ static bool run_caches(struct ree_model *model, size_t n, size_t n_devices, bool
         int64_t rows = 0;
         for (size_t i = 0; i < STEPS; i++)
             rows += inputs[k][i].dims[2];
-        CHECK(ree_pipeline_filled_positions(p, k) == rows);
+        CHECK(ree_pipeline_check_positions(p, k, rows, &err) == REE_OK);
         ree_tensors_sha256(outputs[k], STEPS, hashes[k]);
         for (size_t i = 0; i < STEPS; i++)
             ree_tensor_finish(&outputs[k][i]);
