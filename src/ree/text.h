@@ -61,13 +61,19 @@ enum {
 // Encodes `nbytes` bytes of text. `text` need not be NUL-terminated and may contain NULs. In
 // invalid UTF-8, each stray byte and each maximal part of an incomplete character becomes U+FFFD.
 // Release *out_ids with ree_free; it is not NULL even if there are no ids.
+// Fails with
+// - REE_INVALID if the tokenizer cannot encode the text: for example, it has no token for unknown
+//   words
+// - REE_UNSUPPORTED if the text takes the tokenizer's regular expressions too many steps
 REE_API enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokenizer,
                                              const char *text, size_t nbytes, uint32_t flags,
                                              int32_t **out_ids, size_t *out_n,
                                              struct ree_error *err);
 // Decodes n ids. *out_text is valid UTF-8 followed by a NUL; *out_nbytes does not count the NUL.
-// Release *out_text with ree_free. Fails with REE_INVALID if the tokenizer does not have one of the
-// ids.
+// Release *out_text with ree_free. Fails with
+// - REE_INVALID if the tokenizer does not have one of the ids, or if its decoder makes more than 64
+//   bytes of text from each byte of the tokens, plus a mebibyte
+// - REE_UNSUPPORTED if the tokens take the decoder's regular expressions too many steps
 REE_API enum ree_status ree_tokenizer_decode(const struct ree_tokenizer *tokenizer,
                                              const int32_t *ids, size_t n, uint32_t flags,
                                              char **out_text, size_t *out_nbytes,
@@ -83,7 +89,7 @@ REE_API void ree_decoder_destroy(struct ree_decoder *decoder);
 // the token, "" in the middle of a character, never part of a character. The concatenation of all
 // returned texts, including that of ree_decoder_flush, equals the result of ree_tokenizer_decode.
 // The text is NUL-terminated, belongs to the decoder and is valid until the next call with this
-// decoder. Fails with REE_INVALID if the tokenizer does not have the id.
+// decoder. Fails like ree_tokenizer_decode; the limits hold for all tokens of the decoder together.
 REE_API enum ree_status ree_decoder_push(struct ree_decoder *decoder, int32_t id,
                                          const char **out_text, size_t *out_nbytes,
                                          struct ree_error *err);

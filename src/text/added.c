@@ -75,16 +75,19 @@ static enum ree_status enter(struct ree_tokenizer *tokenizer, const struct ree_a
 
 // Determines the text to search for (ree_added_token.sought).
 static enum ree_status sought(struct ree_tokenizer *tokenizer, const struct ree_added_token *token,
-                              struct ree_str *out, struct ree_error *err) {
+                              struct ree_matcher *matcher, struct ree_str *out,
+                              struct ree_error *err) {
     *out = token->content;
     if (!token->normalized || !tokenizer->normalizer.kind) return REE_OK;
     struct ree_strbuf text;
     ree_strbuf_init(&text);
     ree_strbuf_append(&text, out->data, out->size);
     size_t origin = 0;
-    enum ree_status status = text.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for a token")
-                                         : ree_normalize(&tokenizer->normalizer, &text, &origin,
-                                                         SOUGHT_MAX(out->size), err);
+    struct ree_normalizing run = {matcher, SOUGHT_MAX(out->size)};
+    ree_matcher_add_text(matcher, out->size);
+    enum ree_status status = text.failed
+                                 ? ree_fail(err, REE_NO_MEMORY, "no memory for a token")
+                                 : ree_normalize(&tokenizer->normalizer, &run, &text, &origin, err);
     if (status == REE_OK) {
         out->size = text.size;
         out->data = ree_arena_strndup(&tokenizer->arena, text.data, text.size);
@@ -107,14 +110,14 @@ static int by_text(const void *a, const void *b) {
 // to the same text, only the one with the smallest id is found. The order in the file must not
 // decide, because the tokenizer's hash does not cover it. Hugging Face's tokenizers take any of
 // these tokens.
-static enum ree_status make_trie(struct ree_tokenizer *tokenizer, struct ree_trie *trie,
-                                 bool normalized, struct ree_trie_entry *entries,
-                                 struct ree_error *err) {
+static enum ree_status make_trie(struct ree_tokenizer *tokenizer, struct ree_matcher *matcher,
+                                 struct ree_trie *trie, bool normalized,
+                                 struct ree_trie_entry *entries, struct ree_error *err) {
     size_t n = 0, kept = 0;
     for (size_t i = 0; i < tokenizer->n_added; i++) {
         struct ree_added_token *token = &tokenizer->added[i];
         if ((bool)token->normalized != normalized) continue;
-        REE_TRY(sought(tokenizer, token, &token->sought, err));
+        REE_TRY(sought(tokenizer, token, matcher, &token->sought, err));
         entries[n].value = (int32_t)i;
         entries[n].string = token->sought;
         if (token->sought.size) n++;
@@ -156,8 +159,9 @@ enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_er
                                                                         : tokenizer->added_vocab.n;
     tokenizer->added_by_id = ree_alloc((tokenizer->n_ids + 1) * sizeof *tokenizer->added_by_id);
     struct ree_trie_entry *entries = ree_alloc_zeroed(tokenizer->n_added + 1, sizeof *entries);
-    enum ree_status status = REE_OK;
-    if (!tokenizer->added_by_id || !entries)
+    struct ree_matcher *matcher = NULL; // one for all tokens
+    enum ree_status status = ree_matcher_create(&matcher, err);
+    if (status == REE_OK && (!tokenizer->added_by_id || !entries))
         status = ree_fail(err, REE_NO_MEMORY, "no memory for added tokens");
     for (uint32_t i = 0; status == REE_OK && i < tokenizer->n_ids; i++)
         tokenizer->added_by_id[i] = -1;
@@ -169,8 +173,11 @@ enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_er
         *slot = (int32_t)i;
     }
     if (status == REE_OK) status = note_special_pieces(tokenizer, err);
-    if (status == REE_OK) status = make_trie(tokenizer, &tokenizer->exact, false, entries, err);
-    if (status == REE_OK) status = make_trie(tokenizer, &tokenizer->normal, true, entries, err);
+    if (status == REE_OK)
+        status = make_trie(tokenizer, matcher, &tokenizer->exact, false, entries, err);
+    if (status == REE_OK)
+        status = make_trie(tokenizer, matcher, &tokenizer->normal, true, entries, err);
+    ree_matcher_destroy(matcher);
     ree_free(entries);
     return status;
 }

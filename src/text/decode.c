@@ -137,7 +137,9 @@ enum ree_status ree_decoding_init(struct ree_decoding_chain *chain, const struct
     chain->stages = ree_alloc_zeroed(count_leaves(decoder) + 1, sizeof *chain->stages);
     if (!chain->stages) return ree_fail(err, REE_NO_MEMORY, "no memory for a decoder");
     add_leaves(chain, decoder);
-    return REE_OK;
+    enum ree_status status = ree_matcher_create(&chain->matcher, err);
+    if (status != REE_OK) ree_decoding_finish(chain);
+    return status;
 }
 
 void ree_decoding_finish(struct ree_decoding_chain *chain) {
@@ -146,6 +148,7 @@ void ree_decoding_finish(struct ree_decoding_chain *chain) {
         ree_strbuf_finish(&chain->stages[i].held);
     }
     ree_free(chain->stages);
+    ree_matcher_destroy(chain->matcher);
     ree_strbuf_finish(&chain->out);
     memset(chain, 0, sizeof *chain);
 }
@@ -305,13 +308,11 @@ static enum ree_status too_many(struct ree_error *err) {
                     "the decoder produces more than 64 bytes of text for each byte of its tokens");
 }
 
-static enum ree_status replace_regex(const struct ree_decoding_chain *chain,
+static enum ree_status replace_regex(struct ree_decoding_chain *chain,
                                      const struct ree_stage *stage, const char *token, size_t n,
                                      struct ree_strbuf *out, struct ree_error *err) {
-    struct ree_matcher *matcher;
     struct ree_spans spans = {0};
-    REE_TRY(ree_matcher_create(stage->regex, &matcher, err));
-    enum ree_status status = ree_stage_search(stage, matcher, token, n, &spans, err);
+    enum ree_status status = ree_stage_search(stage, chain->matcher, token, n, &spans, err);
     for (size_t k = 0; status == REE_OK && k < spans.n; k++) {
         const struct ree_span *span = &spans.items[k];
         if (span->match)
@@ -321,7 +322,6 @@ static enum ree_status replace_regex(const struct ree_decoding_chain *chain,
         if (out->size > most_bytes(chain)) status = too_many(err);
     }
     ree_free(spans.items);
-    ree_matcher_destroy(matcher);
     return status;
 }
 
@@ -586,6 +586,7 @@ enum ree_status ree_decoding_settle(struct ree_decoding_chain *chain, struct ree
 enum ree_status ree_decoding_push(struct ree_decoding_chain *chain, const char *token, size_t n,
                                   struct ree_error *err) {
     chain->n_in += n + 1; // + 1, because a stage may add a space per token, even for an empty one
+    ree_matcher_add_text(chain->matcher, n + 1);
     return feed(chain, 0, token, n, true, err);
 }
 

@@ -24,6 +24,7 @@ struct ree_decoding_chain {
     struct ree_decoder_stage *stages;
     size_t n;
     struct ree_strbuf out;
+    struct ree_matcher *matcher; // for the searches of all stages and tokens
     // n_in: bytes of the received tokens, plus 1 per token. n_out: bytes of the produced text. Each
     // Replace stage can multiply the length of a text, so decoding fails with REE_INVALID if a
     // stage produces more than 64 * n_in + 1 MiB.

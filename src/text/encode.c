@@ -16,6 +16,7 @@
 struct encoder {
     const struct ree_tokenizer *tokenizer;
     uint32_t flags;
+    struct ree_matcher *matcher;
     struct ree_pieces pieces;
     struct ree_lm_scratch scratch;
     struct ree_ids ids;
@@ -50,9 +51,10 @@ static enum ree_status encode_raw(void *user, const char *text, size_t n, size_t
     struct ree_strbuf normal;
     ree_strbuf_init(&normal);
     ree_strbuf_append(&normal, text, n);
+    struct ree_normalizing run = {encoder->matcher, NORMAL_MAX(n)};
     enum ree_status status =
         normal.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for a text")
-                      : ree_normalize(&tokenizer->normalizer, &normal, &origin, NORMAL_MAX(n), err);
+                      : ree_normalize(&tokenizer->normalizer, &run, &normal, &origin, err);
     if (status == REE_OK && normal.size)
         status = ree_added_cut(&cut, normal.data, normal.size, origin, err);
     ree_strbuf_finish(&normal);
@@ -65,7 +67,9 @@ static enum ree_status encode(struct encoder *encoder, const char *text, size_t 
     const struct ree_added_cut cut = {tokenizer, &tokenizer->exact,
                                       (encoder->flags & REE_PARSE_SPECIAL) != 0, encode_raw,
                                       encoder};
-    REE_TRY(ree_pieces_init(&encoder->pieces, &tokenizer->pretokenizer, err));
+    REE_TRY(ree_matcher_create(&encoder->matcher, err));
+    ree_matcher_add_text(encoder->matcher, n);
+    ree_pieces_init(&encoder->pieces, encoder->matcher);
     REE_TRY(ree_lm_scratch_init(&encoder->scratch, &tokenizer->lm, n, err));
     encoder->scratch.finds_special = (encoder->flags & REE_PARSE_SPECIAL) != 0;
     REE_TRY(ree_ids_grow(&encoder->ids, err));
@@ -102,6 +106,7 @@ enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokenizer, cons
     }
     ree_pieces_finish(&encoder.pieces);
     ree_lm_scratch_finish(&encoder.scratch);
+    ree_matcher_destroy(encoder.matcher);
     ree_strbuf_finish(&repaired);
     return status;
 }

@@ -178,16 +178,12 @@ static void nmt(const struct ree_strbuf *in, struct ree_strbuf *out) {
     }
 }
 
-static enum ree_status replace(const struct ree_stage *stage, const struct ree_strbuf *in,
-                               struct ree_strbuf *out, size_t *origin, size_t limit,
-                               struct ree_error *err) {
+static enum ree_status replace(const struct ree_stage *stage, struct ree_matcher *matcher,
+                               const struct ree_strbuf *in, struct ree_strbuf *out, size_t *origin,
+                               size_t limit, struct ree_error *err) {
     size_t before = *origin;
-    struct ree_matcher *matcher = NULL;
     struct ree_spans spans = {0};
-    enum ree_status status = REE_OK;
-    if (stage->regex) status = ree_matcher_create(stage->regex, &matcher, err);
-    if (status == REE_OK)
-        status = ree_stage_search(stage, matcher, in->data, in->size, &spans, err);
+    enum ree_status status = ree_stage_search(stage, matcher, in->data, in->size, &spans, err);
     *origin = 0;
     for (size_t i = 0; status == REE_OK && out->size <= limit && i < spans.n; i++) {
         const struct ree_span *span = &spans.items[i];
@@ -203,7 +199,6 @@ static enum ree_status replace(const struct ree_stage *stage, const struct ree_s
         ree_strbuf_append(out, in->data + span->start, span->end - span->start);
     }
     ree_free(spans.items);
-    ree_matcher_destroy(matcher);
     return status;
 }
 
@@ -233,8 +228,9 @@ static rewrite *rewrite_of(int op) {
 }
 
 static enum ree_status pass(int op, rewrite *function, const struct ree_stage *stage,
-                            const struct ree_strbuf *text, struct ree_strbuf *out, size_t *origin,
-                            size_t limit, struct ree_error *err) {
+                            struct ree_matcher *matcher, const struct ree_strbuf *text,
+                            struct ree_strbuf *out, size_t *origin, size_t limit,
+                            struct ree_error *err) {
     if (function) {
         function(text, out);
         return REE_OK;
@@ -246,22 +242,23 @@ static enum ree_status pass(int op, rewrite *function, const struct ree_stage *s
         ree_strbuf_append(out, text->data, text->size);
         if (*origin) *origin += stage->strings[0].size;
         return REE_OK;
-    case REPLACE: return replace(stage, text, out, origin, limit, err);
+    case REPLACE: return replace(stage, matcher, text, out, origin, limit, err);
     case PRECOMPILED: ree_charsmap_apply(stage, text->data, text->size, limit, out); return REE_OK;
     default: return unicode_form(op, text, out, err);
     }
 }
 
 // Updates *origin: runs the stage on the first *origin bytes of the text only, and takes the size
-// of the result. A normalization form may compose these bytes with the text after them, so the new
-// origin is then at least the first character of the new text, `whole`.
+// of the result. It is not for Replace, so it needs no matcher. A normalization form may compose
+// these bytes with the text after them, so the new origin is then at least the first character of
+// the new text, `whole`.
 static enum ree_status follow(int op, rewrite *function, const struct ree_stage *stage,
                               struct ree_strbuf *text, const struct ree_strbuf *whole,
                               size_t *origin, struct ree_error *err) {
     struct ree_strbuf made, begin = {.data = text->data, .size = *origin};
     size_t before = *origin, first = 0;
     ree_strbuf_init(&made);
-    enum ree_status status = pass(op, function, stage, &begin, &made, &before, SIZE_MAX, err);
+    enum ree_status status = pass(op, function, stage, NULL, &begin, &made, &before, SIZE_MAX, err);
     *origin = made.size;
     if (!function && op != PRECOMPILED && whole->size) ree_utf8_get(whole->data, &first);
     if (*origin < first) *origin = first;
@@ -271,12 +268,14 @@ static enum ree_status follow(int op, rewrite *function, const struct ree_stage 
 
 // Runs one pass over the text into a new buffer, which then replaces *text.
 static enum ree_status apply(int op, rewrite *function, const struct ree_stage *stage,
-                             struct ree_strbuf *text, size_t *origin, size_t limit,
+                             struct ree_normalizing *run, struct ree_strbuf *text, size_t *origin,
                              struct ree_error *err) {
+    size_t limit = run->limit;
     struct ree_strbuf out;
     ree_strbuf_init(&out);
     if (!function) function = rewrite_of(op);
-    enum ree_status status = pass(op, function, stage, text, &out, origin, limit, err);
+    enum ree_status status =
+        pass(op, function, stage, run->matcher, text, &out, origin, limit, err);
     bool itself = !function && (op == STRIP || op == PREPEND || op == REPLACE);
     if (status == REE_OK && out.failed)
         status = ree_fail(err, REE_NO_MEMORY, "no memory for normalized text");
@@ -295,24 +294,24 @@ static enum ree_status apply(int op, rewrite *function, const struct ree_stage *
     return REE_OK;
 }
 
-static enum ree_status bert(const struct ree_stage *stage, struct ree_strbuf *text, size_t *origin,
-                            size_t limit, struct ree_error *err) {
-    if (stage->numbers[0]) REE_TRY(apply(BERT, bert_clean, stage, text, origin, limit, err));
-    if (stage->numbers[1]) REE_TRY(apply(BERT, bert_chinese, stage, text, origin, limit, err));
+static enum ree_status bert(const struct ree_stage *stage, struct ree_normalizing *run,
+                            struct ree_strbuf *text, size_t *origin, struct ree_error *err) {
+    if (stage->numbers[0]) REE_TRY(apply(BERT, bert_clean, stage, run, text, origin, err));
+    if (stage->numbers[1]) REE_TRY(apply(BERT, bert_chinese, stage, run, text, origin, err));
     if (stage->numbers[2]) {
-        if (text->size) REE_TRY(apply(NFD, NULL, stage, text, origin, limit, err));
-        REE_TRY(apply(BERT, strip_nonspacing, stage, text, origin, limit, err));
+        if (text->size) REE_TRY(apply(NFD, NULL, stage, run, text, origin, err));
+        REE_TRY(apply(BERT, strip_nonspacing, stage, run, text, origin, err));
     }
-    return stage->numbers[3] ? apply(BERT, lowercase, stage, text, origin, limit, err) : REE_OK;
+    return stage->numbers[3] ? apply(BERT, lowercase, stage, run, text, origin, err) : REE_OK;
 }
 
-enum ree_status ree_normalize(const struct ree_stage *stage, struct ree_strbuf *text,
-                              size_t *origin, size_t limit, struct ree_error *err) {
+enum ree_status ree_normalize(const struct ree_stage *stage, struct ree_normalizing *run,
+                              struct ree_strbuf *text, size_t *origin, struct ree_error *err) {
     if (!stage->kind || text->size == 0) return REE_OK;
     int op = stage->kind->op;
-    if (op == BERT) return bert(stage, text, origin, limit, err);
-    if (op != SEQUENCE) return apply(op, NULL, stage, text, origin, limit, err);
+    if (op == BERT) return bert(stage, run, text, origin, err);
+    if (op != SEQUENCE) return apply(op, NULL, stage, run, text, origin, err);
     for (uint32_t i = 0; i < stage->n_children; i++)
-        REE_TRY(ree_normalize(&stage->children[i], text, origin, limit, err));
+        REE_TRY(ree_normalize(&stage->children[i], run, text, origin, err));
     return REE_OK;
 }

@@ -5,11 +5,17 @@
 
 #include "text/stage.h"
 
+struct ree_normalizing {
+    struct ree_matcher *matcher; // for all searches of the call
+    size_t limit;                // maximum bytes that a stage may make
+};
+
 // Normalizes *text, which must be valid UTF-8, in place. *origin is the number of bytes at its
 // beginning that come from the first character of the whole text of which *text is a part; the call
-// updates it. Fails with REE_UNSUPPORTED if a stage makes more than `limit` bytes.
-enum ree_status ree_normalize(const struct ree_stage *stage, struct ree_strbuf *text,
-                              size_t *origin, size_t limit, struct ree_error *err);
+// updates it. Fails with REE_UNSUPPORTED if a stage makes more than run->limit bytes, or if the
+// searches of run->matcher exceed their limit.
+enum ree_status ree_normalize(const struct ree_stage *stage, struct ree_normalizing *run,
+                              struct ree_strbuf *text, size_t *origin, struct ree_error *err);
 
 // Appends the text, valid UTF-8 of n bytes, in a Unicode normalization form: NFC if `compose`,
 // otherwise NFD; with `compat` NFKC or NFKD.

@@ -142,39 +142,12 @@ bool ree_pretokenizer_defer_bytes(struct ree_stage *stage, bool wanted) {
     return wanted;
 }
 
-static size_t count_regexes(const struct ree_stage *stage) {
-    size_t n = stage->regex != NULL;
-    for (uint32_t i = 0; i < stage->n_children; i++)
-        n += count_regexes(&stage->children[i]);
-    return n;
-}
-
-static enum ree_status make_matchers(struct ree_pieces *pieces, const struct ree_stage *stage,
-                                     struct ree_error *err) {
-    if (stage->regex) {
-        struct ree_matcher **slot = &pieces->matchers[pieces->n_matchers];
-        REE_TRY(ree_matcher_create(stage->regex, slot, err));
-        pieces->n_matchers++;
-    }
-    for (uint32_t i = 0; i < stage->n_children; i++)
-        REE_TRY(make_matchers(pieces, &stage->children[i], err));
-    return REE_OK;
-}
-
-enum ree_status ree_pieces_init(struct ree_pieces *pieces, const struct ree_stage *stage,
-                                struct ree_error *err) {
+void ree_pieces_init(struct ree_pieces *pieces, struct ree_matcher *matcher) {
     memset(pieces, 0, sizeof *pieces);
-    size_t n = count_regexes(stage);
-    if (n == 0) return REE_OK;
-    pieces->matchers = ree_alloc_zeroed(n, sizeof(struct ree_matcher *));
-    if (!pieces->matchers) return ree_fail(err, REE_NO_MEMORY, "no memory for a pre-tokenizer");
-    return make_matchers(pieces, stage, err);
+    pieces->matcher = matcher;
 }
 
 void ree_pieces_finish(struct ree_pieces *pieces) {
-    for (size_t i = 0; i < pieces->n_matchers; i++)
-        ree_matcher_destroy(pieces->matchers[i]);
-    ree_free(pieces->matchers);
     ree_free(pieces->items);
     ree_free(pieces->spans.items);
     ree_arena_finish(&pieces->arena);
@@ -389,9 +362,8 @@ static enum ree_status map_bytes(struct ree_pieces *pieces, size_t from, struct 
     return REE_OK;
 }
 
-static enum ree_status byte_level(const struct ree_stage *stage, struct ree_matcher *matcher,
-                                  struct ree_pieces *pieces, const struct ree_piece *piece,
-                                  struct ree_error *err) {
+static enum ree_status byte_level(const struct ree_stage *stage, struct ree_pieces *pieces,
+                                  const struct ree_piece *piece, struct ree_error *err) {
     struct ree_piece made = *piece;
     size_t from = pieces->n;
     if (stage->numbers[0] && piece->data[0] != ' ') {
@@ -403,7 +375,8 @@ static enum ree_status byte_level(const struct ree_stage *stage, struct ree_matc
         REE_TRY(keep(pieces, &text, &made, err));
     }
     if (stage->numbers[1]) {
-        REE_TRY(ree_stage_search(stage, matcher, made.data, made.size, &pieces->spans, err));
+        REE_TRY(
+            ree_stage_search(stage, pieces->matcher, made.data, made.size, &pieces->spans, err));
         REE_TRY(add_spans(pieces, &made, ISOLATED, false, err));
     } else {
         REE_TRY(add_piece(pieces, made.data, made.size, made.origin, err));
@@ -411,13 +384,13 @@ static enum ree_status byte_level(const struct ree_stage *stage, struct ree_matc
     return stage->numbers[2] ? REE_OK : map_bytes(pieces, from, err);
 }
 
-static enum ree_status split(const struct ree_stage *stage, struct ree_matcher *matcher,
-                             struct ree_pieces *pieces, const struct ree_piece *piece,
-                             struct ree_error *err) {
+static enum ree_status split(const struct ree_stage *stage, struct ree_pieces *pieces,
+                             const struct ree_piece *piece, struct ree_error *err) {
     switch (stage->kind->op) {
-    case BYTE_LEVEL: return byte_level(stage, matcher, pieces, piece, err);
+    case BYTE_LEVEL: return byte_level(stage, pieces, piece, err);
     case SPLIT:
-        REE_TRY(ree_stage_search(stage, matcher, piece->data, piece->size, &pieces->spans, err));
+        REE_TRY(ree_stage_search(stage, pieces->matcher, piece->data, piece->size, &pieces->spans,
+                                 err));
         return add_spans(pieces, piece, stage->numbers[0], stage->numbers[1], err);
     case METASPACE: return metaspace(stage, pieces, piece, err);
     case WHITESPACE: return split_words(pieces, piece, err);
@@ -435,23 +408,21 @@ static enum ree_status split(const struct ree_stage *stage, struct ree_matcher *
     }
 }
 
-// Applies a stage to all pieces and replaces them. *matcher counts the regexes of the stages so
-// far.
-static enum ree_status apply(const struct ree_stage *stage, size_t *matcher,
-                             struct ree_pieces *pieces, struct ree_error *err) {
+// Applies a stage to all pieces and replaces them.
+static enum ree_status apply(const struct ree_stage *stage, struct ree_pieces *pieces,
+                             struct ree_error *err) {
     if (stage->kind->op == SEQUENCE) {
         for (uint32_t i = 0; i < stage->n_children; i++)
-            if (stage->children[i].kind) REE_TRY(apply(&stage->children[i], matcher, pieces, err));
+            if (stage->children[i].kind) REE_TRY(apply(&stage->children[i], pieces, err));
         return REE_OK;
     }
-    struct ree_matcher *own = stage->regex ? pieces->matchers[(*matcher)++] : NULL;
     struct ree_piece *before = pieces->items;
     size_t n = pieces->n;
     pieces->items = NULL;
     pieces->n = pieces->capacity = 0;
     enum ree_status status = REE_OK;
     for (size_t i = 0; status == REE_OK && i < n; i++)
-        status = split(stage, own, pieces, &before[i], err);
+        status = split(stage, pieces, &before[i], err);
     ree_free(before);
     return status;
 }
@@ -462,6 +433,5 @@ enum ree_status ree_pretokenize(const struct ree_stage *stage, const char *text,
     pieces->n_left = 64 * (uint64_t)n + (1u << 20); // as for normalizers (encode.c)
     pieces->n = 0;
     REE_TRY(add_piece(pieces, text, n, origin, err));
-    size_t matcher = 0;
-    return stage->kind ? apply(stage, &matcher, pieces, err) : REE_OK;
+    return stage->kind ? apply(stage, pieces, err) : REE_OK;
 }

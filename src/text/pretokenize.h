@@ -15,17 +15,14 @@ struct ree_piece {
 struct ree_pieces {
     struct ree_piece *items;
     size_t n, capacity;
-    struct ree_arena arena;        // owns the texts that stages made
-    uint64_t n_left;               // bytes that `arena` may still take
-    struct ree_matcher **matchers; // one per stage that has a regex, in the order of stages
-    size_t n_matchers;
-    struct ree_spans spans; // memory for the result of a search
+    struct ree_arena arena;      // owns the texts that stages made
+    uint64_t n_left;             // bytes that `arena` may still take
+    struct ree_matcher *matcher; // borrowed
+    struct ree_spans spans;      // memory for the result of a search
 };
 
-// Initialises `pieces` for texts that the pre-tokenizer `stage` cuts. It can be reused for many
-// texts.
-enum ree_status ree_pieces_init(struct ree_pieces *pieces, const struct ree_stage *stage,
-                                struct ree_error *err);
+// Initialises `pieces`, which can be reused for many texts. All their searches use `matcher`.
+void ree_pieces_init(struct ree_pieces *pieces, struct ree_matcher *matcher);
 void ree_pieces_finish(struct ree_pieces *pieces);
 
 // Cuts a text, valid UTF-8 of n bytes, into `pieces`, replacing their earlier contents. `origin` is

@@ -8,15 +8,18 @@
 #include <pcre2.h>
 #include <stdlib.h>
 
-// Limits for all searches of a matcher together, and for the memory of backtracking. A pattern that
-// exceeds them on real text is pathological.
+// Limits for all searches of a matcher together, and for the memory of backtracking. A tokenizer
+// that exceeds them on real text is pathological.
 //
 // PCRE2's own limit counts the steps from one position of the text, but a single step can scan all
 // of it. So callouts count the work. PCRE2 makes a callout before each item of the pattern. Each
 // one counts a constant plus the bytes that were passed since the previous one.
 #define WORK_LIMIT UINT64_C(1000000000) // about a second
-#define WORK_PER_BYTE 1000              // added for each matched byte; usual patterns need 30
+// Added for each byte of the text, for all regexes together. A usual pattern needs 10 to 90. The
+// six patterns of DeepSeek Coder need 195 together, and 415 for a text of empty lines.
+#define WORK_PER_BYTE 4000
 #define WORK_OF_CALLOUT 8
+#define WORK_OF_SEARCH 32 // the constant cost of a search
 #define HEAP_LIMIT_KIB (256u * 1024)
 #define JIT_STACK_MAX ((size_t)64 * 1024 * 1024)
 // PCRE2's own limit, for one search.
@@ -28,7 +31,8 @@ struct ree_regex {
 };
 
 struct ree_matcher {
-    const struct ree_regex *regex;
+    // Created by the first search: many texts have none. `stack` is NULL if there is no memory for
+    // it; a search then has the small stack of PCRE2.
     pcre2_match_data *data;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
@@ -105,28 +109,34 @@ void ree_regex_destroy(struct ree_regex *regex) {
     ree_free(regex);
 }
 
-enum ree_status ree_matcher_create(const struct ree_regex *regex, struct ree_matcher **out_matcher,
-                                   struct ree_error *err) {
-    *out_matcher = NULL;
-    struct ree_matcher *matcher = ree_alloc_zeroed(1, sizeof *matcher);
+enum ree_status ree_matcher_create(struct ree_matcher **out_matcher, struct ree_error *err) {
+    *out_matcher = ree_alloc_zeroed(1, sizeof **out_matcher);
+    if (!*out_matcher) return ree_fail(err, REE_NO_MEMORY, "no memory for a regular expression");
+    (*out_matcher)->limit = WORK_LIMIT;
+    return REE_OK;
+}
+
+void ree_matcher_add_text(struct ree_matcher *matcher, size_t nbytes) {
+    matcher->limit += WORK_PER_BYTE * (uint64_t)nbytes;
+}
+
+// Creates the memory of PCRE2. A failed call keeps what it created; the next search continues.
+static enum ree_status prepare(struct ree_matcher *m, struct ree_error *err) {
+    if (m->data && m->context) return REE_OK;
     pcre2_general_context *general = pcre2_general_context_create(allocate, release, NULL);
-    if (matcher && general) {
-        matcher->regex = regex;
-        matcher->data = pcre2_match_data_create_from_pattern(regex->code, general);
-        matcher->context = pcre2_match_context_create(general);
-        matcher->stack = pcre2_jit_stack_create((size_t)64 * 1024, JIT_STACK_MAX, general);
+    if (general) {
+        // Only the bounds of the whole match are read, so there is room for no group.
+        if (!m->data) m->data = pcre2_match_data_create(1, general);
+        if (!m->context) m->context = pcre2_match_context_create(general);
+        if (!m->stack) m->stack = pcre2_jit_stack_create((size_t)64 * 1024, JIT_STACK_MAX, general);
+        pcre2_general_context_free(general); // the objects above have copies
     }
-    if (general) pcre2_general_context_free(general); // the objects above have copies
-    if (!matcher || !matcher->data || !matcher->context) {
-        ree_matcher_destroy(matcher);
+    if (!m->data || !m->context)
         return ree_fail(err, REE_NO_MEMORY, "no memory for a regular expression");
-    }
-    matcher->limit = WORK_LIMIT;
-    pcre2_set_callout(matcher->context, count_work, matcher);
-    pcre2_set_match_limit(matcher->context, MATCH_LIMIT);
-    pcre2_set_heap_limit(matcher->context, HEAP_LIMIT_KIB);
-    if (matcher->stack) pcre2_jit_stack_assign(matcher->context, NULL, matcher->stack);
-    *out_matcher = matcher;
+    pcre2_set_callout(m->context, count_work, m);
+    pcre2_set_match_limit(m->context, MATCH_LIMIT);
+    pcre2_set_heap_limit(m->context, HEAP_LIMIT_KIB);
+    if (m->stack) pcre2_jit_stack_assign(m->context, NULL, m->stack);
     return REE_OK;
 }
 
@@ -138,25 +148,30 @@ void ree_matcher_destroy(struct ree_matcher *matcher) {
     ree_free(matcher);
 }
 
-static int find(struct ree_matcher *m, const char *text, size_t n, size_t from) {
+static int find(struct ree_matcher *m, const struct ree_regex *regex, const char *text, size_t n,
+                size_t from) {
+    m->work += WORK_OF_SEARCH;
     const uint64_t work = m->work;
     m->place = from;
+    // A search may end before its first callout.
+    if (work > m->limit) return PCRE2_ERROR_CALLOUT;
     // The text is known to be valid UTF-8. pcre2_jit_match skips the checks of its arguments.
-    if (m->regex->jit) {
-        int rc = pcre2_jit_match(m->regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK,
+    if (regex->jit) {
+        int rc = pcre2_jit_match(regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK,
                                  m->data, m->context);
         if (rc != PCRE2_ERROR_JIT_STACKLIMIT) return rc;
         m->work = work;
         m->place = from;
     }
-    return pcre2_match(m->regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+    return pcre2_match(regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
                        m->data, m->context);
 }
 
-enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, size_t n,
-                                 size_t from, bool *out_found, size_t *out_start, size_t *out_end,
-                                 struct ree_error *err) {
-    int rc = find(matcher, text, n, from);
+enum ree_status ree_matcher_find(struct ree_matcher *matcher, const struct ree_regex *regex,
+                                 const char *text, size_t n, size_t from, bool *out_found,
+                                 size_t *out_start, size_t *out_end, struct ree_error *err) {
+    REE_TRY(prepare(matcher, err));
+    int rc = find(matcher, regex, text, n, from);
     *out_found = rc >= 0;
     if (rc == PCRE2_ERROR_NOMATCH) return REE_OK;
     // Which limit a search reaches depends on the machine: its memory, PCRE2's version, whether
@@ -177,7 +192,6 @@ enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, 
     const PCRE2_SIZE *place = pcre2_get_ovector_pointer(matcher->data);
     *out_start = place[0];
     *out_end = place[1];
-    if (*out_end > from) matcher->limit += WORK_PER_BYTE * (uint64_t)(*out_end - from);
     // With \K, a lookahead can put the start after the end, and a lookbehind can put it before
     // `from`.
     if (*out_start < from || *out_end < *out_start)

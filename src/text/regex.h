@@ -13,18 +13,25 @@ enum ree_status ree_regex_create(struct ree_str pattern, struct ree_regex **out_
                                  struct ree_error *err);
 void ree_regex_destroy(struct ree_regex *regex);
 
-// The state for searching with a regex, which must outlive it. A matcher belongs to one thread. The
-// work of all its searches together is limited: a constant plus a multiple of the matched bytes.
+// The memory for searches with any number of regexes, and the limit of their work. One matcher
+// serves a whole call (an encoding, a decoder, the loading of a tokenizer). So the number of
+// regexes and of texts in the call does not multiply memory or work. A matcher belongs to one
+// thread.
 struct ree_matcher;
-enum ree_status ree_matcher_create(const struct ree_regex *regex, struct ree_matcher **out_matcher,
-                                   struct ree_error *err);
+enum ree_status ree_matcher_create(struct ree_matcher **out_matcher, struct ree_error *err);
 void ree_matcher_destroy(struct ree_matcher *matcher);
-// Finds the first match at or after byte `from` of a text, which must be valid UTF-8 of n bytes.
-// The match is bytes *out_start to *out_end - 1; *out_found is false if there is none. Fails with
-// REE_INVALID if the search takes more work or memory than allowed, and with REE_UNSUPPORTED if the
-// pattern moves the start of its match (\K).
-enum ree_status ree_matcher_find(struct ree_matcher *matcher, const char *text, size_t n,
-                                 size_t from, bool *out_found, size_t *out_start, size_t *out_end,
-                                 struct ree_error *err);
+// The work of all searches together is limited: a constant plus a multiple of the bytes of text.
+// Call this function for each text of the call. `nbytes` is the size before any stage makes the
+// text longer.
+void ree_matcher_add_text(struct ree_matcher *matcher, size_t nbytes);
+// Finds the first match of `regex` at or after byte `from` of a text, which must be valid UTF-8 of
+// n bytes. The match is bytes *out_start to *out_end - 1; *out_found is false if there is none.
+// Fails with
+// - REE_UNSUPPORTED if the searches take more work or memory than allowed, or if the pattern moves
+//   the start of its match (\K)
+// - REE_NO_MEMORY if memory is exhausted
+enum ree_status ree_matcher_find(struct ree_matcher *matcher, const struct ree_regex *regex,
+                                 const char *text, size_t n, size_t from, bool *out_found,
+                                 size_t *out_start, size_t *out_end, struct ree_error *err);
 
 #endif

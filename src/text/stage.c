@@ -149,7 +149,8 @@ static enum ree_status find(const struct ree_stage *stage, struct ree_matcher *m
                             const char *text, size_t n, size_t from, struct ree_span *out,
                             struct ree_error *err) {
     if (stage->regex)
-        return ree_matcher_find(matcher, text, n, from, &out->match, &out->start, &out->end, err);
+        return ree_matcher_find(matcher, stage->regex, text, n, from, &out->match, &out->start,
+                                &out->end, err);
     const struct ree_str *pattern = &stage->strings[0];
     const char *at = text + from;
     if (pattern->size) at = memmem(at, n - from, pattern->data, pattern->size);

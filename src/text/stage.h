@@ -75,7 +75,7 @@ struct ree_spans {
 enum ree_status ree_spans_add(struct ree_spans *spans, size_t start, size_t end, bool match,
                               struct ree_error *err);
 // Searches for the stage's pattern in a text of n bytes and divides the text into *spans, replacing
-// their earlier contents. `matcher` must be one of stage->regex; NULL if the stage has no regex.
+// their earlier contents. `matcher` may be NULL if the stage has no regex.
 enum ree_status ree_stage_search(const struct ree_stage *stage, struct ree_matcher *matcher,
                                  const char *text, size_t n, struct ree_spans *spans,
                                  struct ree_error *err);

@@ -2,6 +2,8 @@
 #include "text/tokenizer.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "test.h"
 
@@ -165,6 +167,104 @@ static void explosion(void) {
     CHECK(status == REE_UNSUPPORTED && ids == NULL && n == 0);
     CHECK_MSG(strstr(err.message, "regular expression") != NULL, "%s", err.message);
     ree_tokenizer_destroy(tokenizer);
+}
+
+// A pattern whose work doubles with each letter, and a text for which it takes about a second. So
+// one search is below the limit, and several with a limit of their own each would take minutes.
+#define SLOW "{\"Regex\":\"(?:a|a)*[bc]\"},\"content\":\"x\",\"behavior\":\"Isolated\"}"
+#define SLOW_TEXT "aaaaaaaaaaaaaaaaaaaaa"
+
+static struct ree_tokenizer *slow_stages(const char *part, const char *list, const char *type,
+                                         const char *more) {
+    struct ree_tokenizer *tokenizer = NULL;
+    struct ree_error err = {.message = ""};
+    struct ree_strbuf json;
+    ree_strbuf_init(&json);
+    ree_strbuf_printf(&json,
+                      "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":{\"a\":0,"
+                      "\"" SLOW_TEXT "\":1}},%s\"%s\":{\"type\":\"Sequence\",\"%s\":[",
+                      more, part, list);
+    for (int i = 0; i < 20; i++)
+        ree_strbuf_printf(&json, "%s{\"type\":\"%s\",\"pattern\":" SLOW, i ? "," : "", type);
+    ree_strbuf_printf(&json, "]}}");
+    enum ree_status status = ree_tokenizer_load_memory(json.data, json.size, &tokenizer, &err);
+    CHECK_MSG(status == (*more ? REE_UNSUPPORTED : REE_OK), "%s: %s", part, err.message);
+    if (*more) CHECK_MSG(strstr(err.message, "the limit of steps") != NULL, "%s", err.message);
+    ree_strbuf_finish(&json);
+    return tokenizer;
+}
+
+// The limit of the work of regular expressions is one for all stages, tokens and parts of a text.
+static void one_limit(void) {
+    static const char text[] = SLOW_TEXT "S" SLOW_TEXT "S" SLOW_TEXT;
+    struct ree_error err = {.message = ""};
+    double start = (double)clock() / CLOCKS_PER_SEC;
+    int32_t *ids;
+    char *decoded;
+    size_t n;
+    for (int i = 0; i < 2; i++) {
+        struct ree_tokenizer *tokenizer =
+            i ? slow_stages("normalizer", "normalizers", "Replace", "")
+              : slow_stages("pre_tokenizer", "pretokenizers", "Split", "");
+        REQUIRE(tokenizer);
+        enum ree_status status =
+            ree_tokenizer_encode(tokenizer, text, sizeof text - 1, 0, &ids, &n, &err);
+        CHECK_MSG(status == REE_UNSUPPORTED && strstr(err.message, "the limit of steps"), "%s",
+                  err.message);
+        ree_tokenizer_destroy(tokenizer);
+    }
+    struct ree_tokenizer *tokenizer = slow_stages("decoder", "decoders", "Replace", "");
+    REQUIRE(tokenizer);
+    enum ree_status status =
+        ree_tokenizer_decode(tokenizer, (const int32_t[]){1, 1, 1, 1}, 4, 0, &decoded, &n, &err);
+    CHECK_MSG(status == REE_UNSUPPORTED && strstr(err.message, "the limit of steps"), "%s",
+              err.message);
+    ree_tokenizer_destroy(tokenizer);
+    CHECK(!slow_stages("normalizer", "normalizers", "Replace",
+                       "\"added_tokens\":[{\"id\":2,\"content\":\"" SLOW_TEXT "b\"},"
+                       "{\"id\":3,\"content\":\"" SLOW_TEXT "d\"}],"));
+    double seconds = (double)clock() / CLOCKS_PER_SEC - start;
+    CHECK_MSG(seconds < 30, "%.1f s", seconds); // about 2 s
+}
+
+static long max_resident_mib(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss / 1024;
+}
+
+// The memory for backtracking is one for all stages. With memory of its own, each of the 60 stages
+// would need 8 MiB.
+static void one_stack(void) {
+    enum { N = 150000, STAGES = 60 };
+    struct ree_tokenizer *tokenizer = NULL;
+    struct ree_error err = {.message = ""};
+    struct ree_strbuf json;
+    char *text = malloc(N);
+    int32_t *ids = NULL;
+    size_t n;
+    REQUIRE(text);
+    memset(text, 'a', N);
+    ree_strbuf_init(&json);
+    ree_strbuf_printf(&json, "{\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"a\",\"vocab\":"
+                             "{\"a\":0}},\"pre_tokenizer\":{\"type\":\"Sequence\","
+                             "\"pretokenizers\":[");
+    for (int i = 0; i < STAGES; i++)
+        ree_strbuf_printf(&json,
+                          "%s{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":"
+                          "\"(?:(a)|b)*\"}}",
+                          i ? "," : "");
+    ree_strbuf_printf(&json, "]}}");
+    REQUIRE(ree_tokenizer_load_memory(json.data, json.size, &tokenizer, &err) == REE_OK);
+    long before = max_resident_mib();
+    enum ree_status status = ree_tokenizer_encode(tokenizer, text, N, 0, &ids, &n, &err);
+    CHECK_MSG(status == REE_OK && n == 1, "%s", err.message);
+    long mib = max_resident_mib() - before;
+    CHECK_MSG(mib < 250, "%ld MiB", mib); // with PCRE2's interpreter about 100
+    ree_free(ids);
+    ree_tokenizer_destroy(tokenizer);
+    ree_strbuf_finish(&json);
+    free(text);
 }
 
 // Returns a tokenizer with one token, "a", and 60 equal stages in a row, each of which doubles a
@@ -333,6 +433,8 @@ int main(void) {
     deep(9);
     many_spaces();
     explosion();
+    one_limit();
+    one_stack();
     growth();
     many_stages(8, REE_OK);
     many_stages(9, REE_UNSUPPORTED);

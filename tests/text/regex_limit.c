@@ -1,5 +1,6 @@
 // Match limits of a tokenizer's regular expressions: one limit for all searches of a call, not one
-// for each position of the text. A text that is only long does not reach the limit.
+// for each position of the text, each regex or each token. A text that is only long does not reach
+// the limit.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,12 +10,13 @@
 
 static struct ree_error err;
 
-static struct ree_matcher *make(const char *pattern, struct ree_regex **regex) {
+static struct ree_matcher *make(const char *pattern, size_t n, struct ree_regex **regex) {
     struct ree_matcher *matcher;
     struct ree_str text = {pattern, strlen(pattern)};
     enum ree_status status = ree_regex_create(text, regex, &err);
     CHECK_MSG(status == REE_OK, "%s: %s", pattern, err.message);
-    REQUIRE(status == REE_OK && ree_matcher_create(*regex, &matcher, &err) == REE_OK);
+    REQUIRE(status == REE_OK && ree_matcher_create(&matcher, &err) == REE_OK);
+    ree_matcher_add_text(matcher, n);
     return matcher;
 }
 
@@ -23,12 +25,12 @@ static struct ree_matcher *make(const char *pattern, struct ree_regex **regex) {
 static enum ree_status find_all(const char *pattern, const char *text, size_t n, size_t *out_n,
                                 size_t *out_last) {
     struct ree_regex *regex;
-    struct ree_matcher *matcher = make(pattern, &regex);
+    struct ree_matcher *matcher = make(pattern, n, &regex);
     enum ree_status status = REE_OK;
     bool found = true;
     *out_n = *out_last = 0;
     for (size_t from = 0, start, end; found && from<n; from = end> from ? end : from + 1) {
-        status = ree_matcher_find(matcher, text, n, from, &found, &start, &end, &err);
+        status = ree_matcher_find(matcher, regex, text, n, from, &found, &start, &end, &err);
         if (status != REE_OK || !found) break;
         *out_last = start;
         ++*out_n;
