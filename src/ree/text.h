@@ -63,8 +63,9 @@ enum {
 // Release *out_ids with ree_free; it is not NULL even if there are no ids.
 // Fails with
 // - REE_INVALID if the tokenizer cannot encode the text: for example, it has no token for unknown
-//   words
-// - REE_UNSUPPORTED if the text takes the tokenizer's regular expressions too many steps
+//   words, or its pre-tokenizer makes more than 64 bytes from each byte, plus a mebibyte
+// - REE_UNSUPPORTED if the text takes the tokenizer's regular expressions too many steps, or if its
+//   normalizer adds more than 64 bytes for each byte of the text, plus a mebibyte
 REE_API enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokenizer,
                                              const char *text, size_t nbytes, uint32_t flags,
                                              int32_t **out_ids, size_t *out_n,

@@ -8,11 +8,9 @@
 
 #include <stdlib.h>
 
-// Maximum bytes of a content. Longer contents would make every search slow, and no real token has
-// one.
+// Maximum bytes of a content, before and after normalization. Longer texts would make every search
+// slow, and no real token has one.
 #define CONTENT_MAX 4096
-// Maximum bytes of a normalized content. Limits the memory that a small file can make ree allocate.
-#define SOUGHT_MAX(size) ((size)*64 + 1024)
 
 static enum ree_status add(struct ree_tokenizer *tokenizer, struct ree_added_token token,
                            struct ree_error *err) {
@@ -75,7 +73,7 @@ static enum ree_status enter(struct ree_tokenizer *tokenizer, const struct ree_a
 
 // Determines the text to search for (ree_added_token.sought).
 static enum ree_status sought(struct ree_tokenizer *tokenizer, const struct ree_added_token *token,
-                              struct ree_matcher *matcher, struct ree_str *out,
+                              struct ree_normalizing *run, struct ree_str *out,
                               struct ree_error *err) {
     *out = token->content;
     if (!token->normalized || !tokenizer->normalizer.kind) return REE_OK;
@@ -83,11 +81,13 @@ static enum ree_status sought(struct ree_tokenizer *tokenizer, const struct ree_
     ree_strbuf_init(&text);
     ree_strbuf_append(&text, out->data, out->size);
     size_t origin = 0;
-    struct ree_normalizing run = {matcher, SOUGHT_MAX(out->size)};
-    ree_matcher_add_text(matcher, out->size);
     enum ree_status status = text.failed
                                  ? ree_fail(err, REE_NO_MEMORY, "no memory for a token")
-                                 : ree_normalize(&tokenizer->normalizer, &run, &text, &origin, err);
+                                 : ree_normalize(&tokenizer->normalizer, run, &text, &origin, err);
+    if (status == REE_OK && text.size > CONTENT_MAX)
+        status = ree_fail(err, REE_UNSUPPORTED,
+                          "the normalized content has %zu bytes; the maximum is %d", text.size,
+                          CONTENT_MAX);
     if (status == REE_OK) {
         out->size = text.size;
         out->data = ree_arena_strndup(&tokenizer->arena, text.data, text.size);
@@ -110,14 +110,14 @@ static int by_text(const void *a, const void *b) {
 // to the same text, only the one with the smallest id is found. The order in the file must not
 // decide, because the tokenizer's hash does not cover it. Hugging Face's tokenizers take any of
 // these tokens.
-static enum ree_status make_trie(struct ree_tokenizer *tokenizer, struct ree_matcher *matcher,
+static enum ree_status make_trie(struct ree_tokenizer *tokenizer, struct ree_normalizing *run,
                                  struct ree_trie *trie, bool normalized,
                                  struct ree_trie_entry *entries, struct ree_error *err) {
     size_t n = 0, kept = 0;
     for (size_t i = 0; i < tokenizer->n_added; i++) {
         struct ree_added_token *token = &tokenizer->added[i];
         if ((bool)token->normalized != normalized) continue;
-        REE_TRY(sought(tokenizer, token, matcher, &token->sought, err));
+        REE_TRY(sought(tokenizer, token, run, &token->sought, err));
         entries[n].value = (int32_t)i;
         entries[n].string = token->sought;
         if (token->sought.size) n++;
@@ -159,10 +159,15 @@ enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_er
                                                                         : tokenizer->added_vocab.n;
     tokenizer->added_by_id = ree_alloc((tokenizer->n_ids + 1) * sizeof *tokenizer->added_by_id);
     struct ree_trie_entry *entries = ree_alloc_zeroed(tokenizer->n_added + 1, sizeof *entries);
-    struct ree_matcher *matcher = NULL; // one for all tokens
-    enum ree_status status = ree_matcher_create(&matcher, err);
+    struct ree_normalizing run = {0}; // the limits are those of all tokens together
+    enum ree_status status = ree_matcher_create(&run.matcher, err);
     if (status == REE_OK && (!tokenizer->added_by_id || !entries))
         status = ree_fail(err, REE_NO_MEMORY, "no memory for added tokens");
+    size_t nbytes = 0;
+    for (size_t i = 0; i < tokenizer->n_added; i++)
+        nbytes += tokenizer->added[i].content.size;
+    run.n_left = REE_GROWTH_MAX(nbytes);
+    if (status == REE_OK) ree_matcher_add_text(run.matcher, nbytes);
     for (uint32_t i = 0; status == REE_OK && i < tokenizer->n_ids; i++)
         tokenizer->added_by_id[i] = -1;
     for (size_t i = 0; status == REE_OK && i < tokenizer->n_added; i++) {
@@ -174,10 +179,10 @@ enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_er
     }
     if (status == REE_OK) status = note_special_pieces(tokenizer, err);
     if (status == REE_OK)
-        status = make_trie(tokenizer, matcher, &tokenizer->exact, false, entries, err);
+        status = make_trie(tokenizer, &run, &tokenizer->exact, false, entries, err);
     if (status == REE_OK)
-        status = make_trie(tokenizer, matcher, &tokenizer->normal, true, entries, err);
-    ree_matcher_destroy(matcher);
+        status = make_trie(tokenizer, &run, &tokenizer->normal, true, entries, err);
+    ree_matcher_destroy(run.matcher);
     ree_free(entries);
     return status;
 }

@@ -298,7 +298,7 @@ static bool ctc(struct ree_decoder_stage *state, const char *token, size_t n,
 }
 
 // Returns the maximum number of bytes that a stage may produce; the same bound as for normalizers
-// (encode.c).
+// (normalize.h).
 static uint64_t most_bytes(const struct ree_decoding_chain *chain) {
     return 64 * chain->n_in + (1u << 20);
 }

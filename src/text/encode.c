@@ -10,13 +10,10 @@
 
 #include <stdlib.h>
 
-// Maximum bytes of the normalized form of n bytes of text. Only a malicious file exceeds it.
-#define NORMAL_MAX(n) ((n)*64 + (1u << 20))
-
 struct encoder {
     const struct ree_tokenizer *tokenizer;
     uint32_t flags;
-    struct ree_matcher *matcher;
+    struct ree_normalizing normalizing; // its matcher is also that of `pieces`
     struct ree_pieces pieces;
     struct ree_lm_scratch scratch;
     struct ree_ids ids;
@@ -51,10 +48,10 @@ static enum ree_status encode_raw(void *user, const char *text, size_t n, size_t
     struct ree_strbuf normal;
     ree_strbuf_init(&normal);
     ree_strbuf_append(&normal, text, n);
-    struct ree_normalizing run = {encoder->matcher, NORMAL_MAX(n)};
     enum ree_status status =
-        normal.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for a text")
-                      : ree_normalize(&tokenizer->normalizer, &run, &normal, &origin, err);
+        normal.failed
+            ? ree_fail(err, REE_NO_MEMORY, "no memory for a text")
+            : ree_normalize(&tokenizer->normalizer, &encoder->normalizing, &normal, &origin, err);
     if (status == REE_OK && normal.size)
         status = ree_added_cut(&cut, normal.data, normal.size, origin, err);
     ree_strbuf_finish(&normal);
@@ -67,9 +64,13 @@ static enum ree_status encode(struct encoder *encoder, const char *text, size_t 
     const struct ree_added_cut cut = {tokenizer, &tokenizer->exact,
                                       (encoder->flags & REE_PARSE_SPECIAL) != 0, encode_raw,
                                       encoder};
-    REE_TRY(ree_matcher_create(&encoder->matcher, err));
-    ree_matcher_add_text(encoder->matcher, n);
-    ree_pieces_init(&encoder->pieces, encoder->matcher);
+    // The limits are those of the whole text. With limits for each part between added tokens, a
+    // text of many parts would have no limit.
+    struct ree_normalizing *normalizing = &encoder->normalizing;
+    REE_TRY(ree_matcher_create(&normalizing->matcher, err));
+    ree_matcher_add_text(normalizing->matcher, n);
+    normalizing->n_left = REE_GROWTH_MAX(n);
+    ree_pieces_init(&encoder->pieces, normalizing->matcher, REE_GROWTH_MAX(n));
     REE_TRY(ree_lm_scratch_init(&encoder->scratch, &tokenizer->lm, n, err));
     encoder->scratch.finds_special = (encoder->flags & REE_PARSE_SPECIAL) != 0;
     REE_TRY(ree_ids_grow(&encoder->ids, err));
@@ -106,7 +107,7 @@ enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokenizer, cons
     }
     ree_pieces_finish(&encoder.pieces);
     ree_lm_scratch_finish(&encoder.scratch);
-    ree_matcher_destroy(encoder.matcher);
+    ree_matcher_destroy(encoder.normalizing.matcher);
     ree_strbuf_finish(&repaired);
     return status;
 }

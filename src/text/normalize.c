@@ -270,7 +270,7 @@ static enum ree_status follow(int op, rewrite *function, const struct ree_stage 
 static enum ree_status apply(int op, rewrite *function, const struct ree_stage *stage,
                              struct ree_normalizing *run, struct ree_strbuf *text, size_t *origin,
                              struct ree_error *err) {
-    size_t limit = run->limit;
+    size_t limit = run->n_left < SIZE_MAX - text->size ? text->size + run->n_left : SIZE_MAX;
     struct ree_strbuf out;
     ree_strbuf_init(&out);
     if (!function) function = rewrite_of(op);
@@ -280,7 +280,9 @@ static enum ree_status apply(int op, rewrite *function, const struct ree_stage *
     if (status == REE_OK && out.failed)
         status = ree_fail(err, REE_NO_MEMORY, "no memory for normalized text");
     if (status == REE_OK && out.size > limit)
-        status = ree_fail(err, REE_UNSUPPORTED, "%s would expand the text to more than %zu bytes",
+        status = ree_fail(err, REE_UNSUPPORTED,
+                          "%s would expand the text to more than %zu bytes; all stages together "
+                          "may add 64 bytes for each byte, plus 1 MiB",
                           stage->kind->type, limit);
     if (status == REE_OK && *origin && !itself)
         status = follow(op, function, stage, text, &out, origin, err);
@@ -289,6 +291,7 @@ static enum ree_status apply(int op, rewrite *function, const struct ree_stage *
         return status;
     }
     if (*origin > out.size) *origin = out.size;
+    if (out.size > text->size) run->n_left -= out.size - text->size;
     ree_strbuf_finish(text);
     *text = out;
     return REE_OK;

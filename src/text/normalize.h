@@ -5,15 +5,20 @@
 
 #include "text/stage.h"
 
+// Maximum bytes that stages may add to texts of n bytes in total. Only a malicious file exceeds it.
+#define REE_GROWTH_MAX(n) ((uint64_t)(n)*64 + (1u << 20))
+
+// What all texts of a call share. The call is an encoding, or the loading of a tokenizer.
 struct ree_normalizing {
-    struct ree_matcher *matcher; // for all searches of the call
-    size_t limit;                // maximum bytes that a stage may make
+    struct ree_matcher *matcher; // for all searches; borrowed
+    uint64_t n_left;             // bytes that stages may still add to the texts
 };
 
 // Normalizes *text, which must be valid UTF-8, in place. *origin is the number of bytes at its
 // beginning that come from the first character of the whole text of which *text is a part; the call
-// updates it. Fails with REE_UNSUPPORTED if a stage makes more than run->limit bytes, or if the
-// searches of run->matcher exceed their limit.
+// updates it. Subtracts the bytes that each stage adds from run->n_left; bytes that a stage removes
+// are not given back. Fails with REE_UNSUPPORTED if a stage would add more, or if the searches of
+// run->matcher exceed their limit.
 enum ree_status ree_normalize(const struct ree_stage *stage, struct ree_normalizing *run,
                               struct ree_strbuf *text, size_t *origin, struct ree_error *err);
 

@@ -142,8 +142,9 @@ bool ree_pretokenizer_defer_bytes(struct ree_stage *stage, bool wanted) {
     return wanted;
 }
 
-void ree_pieces_init(struct ree_pieces *pieces, struct ree_matcher *matcher) {
+void ree_pieces_init(struct ree_pieces *pieces, struct ree_matcher *matcher, uint64_t n_left) {
     memset(pieces, 0, sizeof *pieces);
+    pieces->n_left = n_left;
     pieces->matcher = matcher;
 }
 
@@ -430,7 +431,6 @@ static enum ree_status apply(const struct ree_stage *stage, struct ree_pieces *p
 enum ree_status ree_pretokenize(const struct ree_stage *stage, const char *text, size_t n,
                                 size_t origin, struct ree_pieces *pieces, struct ree_error *err) {
     ree_arena_finish(&pieces->arena);
-    pieces->n_left = 64 * (uint64_t)n + (1u << 20); // as for normalizers (encode.c)
     pieces->n = 0;
     REE_TRY(add_piece(pieces, text, n, origin, err));
     return stage->kind ? apply(stage, pieces, err) : REE_OK;

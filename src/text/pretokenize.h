@@ -16,18 +16,20 @@ struct ree_pieces {
     struct ree_piece *items;
     size_t n, capacity;
     struct ree_arena arena;      // owns the texts that stages made
-    uint64_t n_left;             // bytes that `arena` may still take
+    uint64_t n_left;             // bytes that stages may still make; further texts use it up
     struct ree_matcher *matcher; // borrowed
     struct ree_spans spans;      // memory for the result of a search
 };
 
-// Initialises `pieces`, which can be reused for many texts. All their searches use `matcher`.
-void ree_pieces_init(struct ree_pieces *pieces, struct ree_matcher *matcher);
+// Initialises `pieces` for the texts of one encoding. All their searches use `matcher`, and stages
+// may make at most `n_left` bytes of new text for them in total.
+void ree_pieces_init(struct ree_pieces *pieces, struct ree_matcher *matcher, uint64_t n_left);
 void ree_pieces_finish(struct ree_pieces *pieces);
 
 // Cuts a text, valid UTF-8 of n bytes, into `pieces`, replacing their earlier contents. `origin` is
 // the number of bytes at the beginning of `text` that come from the first character of the whole
-// text.
+// text. Fails with REE_INVALID if stages make more than pieces->n_left bytes, and with
+// REE_UNSUPPORTED if the searches exceed their limit.
 enum ree_status ree_pretokenize(const struct ree_stage *stage, const char *text, size_t n,
                                 size_t origin, struct ree_pieces *pieces, struct ree_error *err);
 

@@ -122,6 +122,86 @@ static void growth(void) {
     }
 }
 
+// Returns a tokenizer with the added token "S" and `n_stages` equal stages.
+static struct ree_tokenizer *repeated(const char *part, const char *list, int n_stages,
+                                      const char *stage) {
+    struct ree_strbuf json;
+    ree_strbuf_init(&json);
+    ree_strbuf_printf(
+        &json,
+        "{\"added_tokens\":[{\"id\":5,\"content\":\"S\",\"normalized\":false}],\"%s\":"
+        "{\"type\":\"Sequence\",\"%s\":[",
+        part, list);
+    for (int i = 0; i < n_stages; i++)
+        ree_strbuf_printf(&json, "%s%s", i ? "," : "", stage);
+    ree_strbuf_printf(&json, "]}," MODEL "}");
+    struct ree_tokenizer *tokenizer = load(json.data);
+    ree_strbuf_finish(&json);
+    return tokenizer;
+}
+
+// Encodes a text of n_parts times `part`, and destroys the tokenizer.
+static enum ree_status encode_parts(struct ree_tokenizer *tokenizer, const char *part, int n_parts,
+                                    size_t *out_n, struct ree_error *err) {
+    struct ree_strbuf text;
+    int32_t *ids = NULL;
+    REQUIRE(tokenizer);
+    ree_strbuf_init(&text);
+    for (int i = 0; i < n_parts; i++)
+        ree_strbuf_append(&text, part, strlen(part));
+    enum ree_status status =
+        ree_tokenizer_encode(tokenizer, text.data, text.size, 0, &ids, out_n, err);
+    free(ids);
+    ree_strbuf_finish(&text);
+    ree_tokenizer_destroy(tokenizer);
+    return status;
+}
+
+// The limits of growth are those of the whole text, not of each part between added tokens.
+static void growth_of_parts(void) {
+#define REPLACE_A(content)                                                                         \
+    "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"" content "\"}"
+    struct ree_error err = {.message = ""};
+    size_t n;
+    // Each part becomes 256 KiB.
+    enum ree_status status = encode_parts(
+        repeated("normalizer", "normalizers", 18, REPLACE_A("aa")), "aS", 20, &n, &err);
+    CHECK_MSG(status == REE_UNSUPPORTED && strstr(err.message, "would expand the text to more"),
+              "%s: %s", ree_status_name(status), err.message);
+    status = encode_parts(repeated("pre_tokenizer", "pretokenizers", 16,
+                                   "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+                                   "\"use_regex\":false}"),
+                          "\xC3\xA9S", 20, &n, &err);
+    CHECK_MSG(status == REE_INVALID && strstr(err.message, "the pre-tokenizer makes more than"),
+              "%s: %s", ree_status_name(status), err.message);
+    // Many parts that all grow, but not by more than the limit for each byte.
+    status = encode_parts(repeated("normalizer", "normalizers", 1,
+                                   REPLACE_A("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")),
+                          "aS", 50000, &n, &err);
+    CHECK_MSG(status == REE_OK && n == 50000 * 41, "%s", err.message);
+}
+
+// A text to search for that is longer than a content may be makes every search slow.
+static void long_sought(void) {
+    struct ree_strbuf json;
+    struct ree_error err = {.message = ""};
+    struct ree_tokenizer *tokenizer = NULL;
+    for (int n = 2048; n <= 2049; n++) {
+        ree_strbuf_init(&json);
+        ree_strbuf_printf(&json, "{\"normalizer\":" REPLACE_A("aa") ",\"added_tokens\":[{\"id\":5,"
+                                                                    "\"content\":\"");
+        for (int i = 0; i < n; i++)
+            ree_strbuf_append(&json, "a", 1);
+        ree_strbuf_printf(&json, "\",\"normalized\":true}]," MODEL "}");
+        enum ree_status status = ree_tokenizer_load_memory(json.data, json.size, &tokenizer, &err);
+        CHECK_MSG(status == (n == 2048 ? REE_OK : REE_UNSUPPORTED), "%d: %s", n, err.message);
+        ree_tokenizer_destroy(tokenizer);
+        ree_strbuf_finish(&json);
+    }
+    CHECK_MSG(strstr(err.message, "the normalized content has 4098 bytes; the maximum is 4096"),
+              "%s", err.message);
+}
+
 // A run of a million combining marks: sorting it in quadratic time would take hours.
 static void marks(void) {
     struct ree_tokenizer *tokenizer = load("{\"normalizer\":{\"type\":\"NFC\"}," MODEL "}");
@@ -189,6 +269,8 @@ int main(void) {
     white_space();
     beginning();
     growth();
+    growth_of_parts();
+    long_sought();
     marks();
     config();
     return test_finish();
