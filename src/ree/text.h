@@ -64,8 +64,9 @@ enum {
 // Fails with
 // - REE_INVALID if the tokenizer cannot encode the text: for example, it has no token for unknown
 //   words, or its pre-tokenizer makes more than 64 bytes from each byte, plus a mebibyte
-// - REE_UNSUPPORTED if the text takes the tokenizer's regular expressions too many steps, or if its
-//   normalizer adds more than 64 bytes for each byte of the text, plus a mebibyte
+// - REE_UNSUPPORTED if the text takes the tokenizer's regular expressions or the search for its
+//   added tokens too many steps, or if its normalizer adds more than 64 bytes for each byte of the
+//   text, plus a mebibyte
 REE_API enum ree_status ree_tokenizer_encode(const struct ree_tokenizer *tokenizer,
                                              const char *text, size_t nbytes, uint32_t flags,
                                              int32_t **out_ids, size_t *out_n,

@@ -222,14 +222,19 @@ static size_t rest_of(size_t origin, size_t done) {
 enum ree_status ree_added_cut(const struct ree_added_cut *cut, const char *text, size_t n,
                               size_t origin, struct ree_error *err) {
     const struct ree_added_token *tokens = cut->tokenizer->added;
-    size_t done = 0, at = 0, size = 0;
+    size_t done = 0, at = 0, size = 0, steps = 0;
     while (at < n && cut->trie->n_nodes > 1) {
         // Common case: no token starts with this byte.
         if (!cut->trie->first[(unsigned char)text[at]]) {
             at++;
             continue;
         }
-        int32_t found = ree_trie_longest(cut->trie, text + at, n - at, &size);
+        int32_t found = ree_trie_longest(cut->trie, text + at, n - at, &size, &steps);
+        if (steps > *cut->n_steps_left)
+            return ree_fail(err, REE_UNSUPPORTED,
+                            "the search for added tokens takes too many steps, because the text "
+                            "has many beginnings of long tokens");
+        *cut->n_steps_left -= steps;
         if (found < 0) {
             at++;
             continue;

@@ -10,10 +10,15 @@
 
 #include <stdlib.h>
 
+// Maximum bytes that the searches for added tokens may compare in a text of n bytes. Real tokens
+// need 1 to 30 for each byte. A million take some milliseconds.
+#define STEPS_MAX(n) ((uint64_t)(n)*1000 + (1u << 27))
+
 struct encoder {
     const struct ree_tokenizer *tokenizer;
     uint32_t flags;
     struct ree_normalizing normalizing; // its matcher is also that of `pieces`
+    uint64_t n_steps_left;              // STEPS_MAX, and what is left of it
     struct ree_pieces pieces;
     struct ree_lm_scratch scratch;
     struct ree_ids ids;
@@ -39,8 +44,11 @@ static enum ree_status encode_raw(void *user, const char *text, size_t n, size_t
     struct encoder *encoder = user;
     if (added) return ree_ids_add(&encoder->ids, added->id, err);
     const struct ree_tokenizer *tokenizer = encoder->tokenizer;
-    const struct ree_added_cut cut = {tokenizer, &tokenizer->normal,
-                                      (encoder->flags & REE_PARSE_SPECIAL) != 0, encode_part,
+    const struct ree_added_cut cut = {tokenizer,
+                                      &tokenizer->normal,
+                                      (encoder->flags & REE_PARSE_SPECIAL) != 0,
+                                      &encoder->n_steps_left,
+                                      encode_part,
                                       encoder};
     // If the text begins the whole text, its origin is its first character.
     if (origin) ree_utf8_get(text, &origin);
@@ -61,8 +69,11 @@ static enum ree_status encode_raw(void *user, const char *text, size_t n, size_t
 static enum ree_status encode(struct encoder *encoder, const char *text, size_t n,
                               struct ree_error *err) {
     const struct ree_tokenizer *tokenizer = encoder->tokenizer;
-    const struct ree_added_cut cut = {tokenizer, &tokenizer->exact,
-                                      (encoder->flags & REE_PARSE_SPECIAL) != 0, encode_raw,
+    const struct ree_added_cut cut = {tokenizer,
+                                      &tokenizer->exact,
+                                      (encoder->flags & REE_PARSE_SPECIAL) != 0,
+                                      &encoder->n_steps_left,
+                                      encode_raw,
                                       encoder};
     // The limits are those of the whole text. With limits for each part between added tokens, a
     // text of many parts would have no limit.
@@ -70,6 +81,7 @@ static enum ree_status encode(struct encoder *encoder, const char *text, size_t 
     REE_TRY(ree_matcher_create(&normalizing->matcher, err));
     ree_matcher_add_text(normalizing->matcher, n);
     normalizing->n_left = REE_GROWTH_MAX(n);
+    encoder->n_steps_left = STEPS_MAX(n);
     ree_pieces_init(&encoder->pieces, normalizing->matcher, REE_GROWTH_MAX(n));
     REE_TRY(ree_lm_scratch_init(&encoder->scratch, &tokenizer->lm, n, err));
     encoder->scratch.finds_special = (encoder->flags & REE_PARSE_SPECIAL) != 0;

@@ -75,10 +75,12 @@ const struct ree_added_token *ree_added_of_id(const struct ree_tokenizer *tokeni
 // Cuts a text at the added tokens in `trie`. Calls `on_part` in order with each part of the text
 // between tokens (`added` is NULL) and with each token (`text` is NULL, n is 0). `origin` is the
 // number of bytes at the beginning of a text that come from the first character of the whole text.
+// Fails with REE_UNSUPPORTED if the search takes too many steps, or with the status of `on_part`.
 struct ree_added_cut {
     const struct ree_tokenizer *tokenizer;
     const struct ree_trie *trie; // added tokens to cut at: tokenizer->exact or tokenizer->normal
     bool parse_special;
+    uint64_t *n_steps_left; // bytes that searches may still compare; further texts use it up
     enum ree_status (*on_part)(void *user, const char *text, size_t n, size_t origin,
                                const struct ree_added_token *added, struct ree_error *err);
     void *user;

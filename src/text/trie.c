@@ -77,11 +77,12 @@ enum ree_status ree_trie_init(struct ree_trie *trie, struct ree_trie_entry *entr
     return REE_OK;
 }
 
-int32_t ree_trie_longest(const struct ree_trie *trie, const char *text, size_t n,
-                         size_t *out_size) {
+int32_t ree_trie_longest(const struct ree_trie *trie, const char *text, size_t n, size_t *out_size,
+                         size_t *out_steps) {
     int32_t found = -1;
     uint32_t at = 0;
-    for (size_t i = 0; i < n; i++) {
+    size_t i = 0;
+    for (; i < n; i++) {
         at = ree_trie_step(trie, at, (unsigned char)text[i]);
         if (!at) break;
         if (trie->nodes[at].value >= 0) {
@@ -89,5 +90,6 @@ int32_t ree_trie_longest(const struct ree_trie *trie, const char *text, size_t n
             *out_size = i + 1;
         }
     }
+    *out_steps = i;
     return found;
 }

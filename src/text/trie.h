@@ -48,7 +48,9 @@ static inline uint32_t ree_trie_step(const struct ree_trie *trie, uint32_t at, u
 }
 
 // Finds the longest string of the set with which the text of n bytes starts. Returns its value and
-// sets *out_size to its length in bytes, or returns -1 if there is none.
-int32_t ree_trie_longest(const struct ree_trie *trie, const char *text, size_t n, size_t *out_size);
+// sets *out_size to its length in bytes, or returns -1 if there is none. *out_steps is the number
+// of bytes that were compared.
+int32_t ree_trie_longest(const struct ree_trie *trie, const char *text, size_t n, size_t *out_size,
+                         size_t *out_steps);
 
 #endif
