@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 // Maximum bytes that the searches for added tokens may compare in a text of n bytes. Real tokens
-// need 1 to 30 for each byte. A million take some milliseconds.
+// need 1 to 30 for each byte. 100 million take half a second.
 #define STEPS_MAX(n) ((uint64_t)(n)*1000 + (1u << 27))
 
 struct encoder {

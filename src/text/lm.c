@@ -25,7 +25,22 @@ enum ree_status ree_ids_grow(struct ree_ids *ids, struct ree_error *err) {
     return REE_OK;
 }
 
+static enum ree_status check_pieces(const struct ree_lm *lm, struct ree_error *err) {
+    bool searched = lm->kind == REE_LM_UNIGRAM || lm->kind == REE_LM_WORDPIECE;
+    size_t most = searched ? REE_PIECE_MAX : REE_WORD_MAX;
+    for (uint32_t id = 0; id < lm->vocab.n; id++) {
+        const struct ree_str *piece = ree_vocab_piece(&lm->vocab, (int32_t)id);
+        if (piece && piece->size > most)
+            return ree_fail(err, REE_UNSUPPORTED,
+                            "token %u has %zu bytes, more than the %zu that a model of this kind "
+                            "may have",
+                            id, piece->size, most);
+    }
+    return REE_OK;
+}
+
 enum ree_status ree_lm_prepare(struct ree_lm *lm, struct ree_error *err) {
+    REE_TRY(check_pieces(lm, err));
     for (int byte = 0; byte < 256; byte++) {
         char text[8];
         snprintf(text, sizeof text, "<0x%02X>", byte);
@@ -44,18 +59,11 @@ enum ree_status ree_lm_make_trie(struct ree_lm *lm, struct ree_error *err) {
     size_t n = 0;
     struct ree_trie_entry *entries = ree_alloc_zeroed(lm->vocab.n + 1, sizeof *entries);
     if (!entries) return ree_fail(err, REE_NO_MEMORY, "no memory for the vocabulary");
-    enum ree_status status = REE_OK;
-    for (uint32_t id = 0; status == REE_OK && id < lm->vocab.n; id++) {
+    for (uint32_t id = 0; id < lm->vocab.n; id++) {
         const struct ree_str *piece = ree_vocab_piece(&lm->vocab, (int32_t)id);
-        if (!piece || piece->size == 0) continue;
-        if (piece->size > REE_PIECE_MAX)
-            status = ree_fail(err, REE_UNSUPPORTED,
-                              "token %u has %zu bytes, more than the %d that a model of this kind "
-                              "may have",
-                              id, piece->size, REE_PIECE_MAX);
-        entries[n++] = (struct ree_trie_entry){*piece, (int32_t)id};
+        if (piece && piece->size) entries[n++] = (struct ree_trie_entry){*piece, (int32_t)id};
     }
-    if (status == REE_OK) status = ree_trie_init(&lm->trie, entries, n, err);
+    enum ree_status status = ree_trie_init(&lm->trie, entries, n, err);
     ree_free(entries);
     return status;
 }

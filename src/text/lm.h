@@ -11,6 +11,9 @@
 // Maximum bytes of a piece of Unigram and WordPiece, which search pieces from each position of a
 // text. Real vocabularies have at most about 100.
 #define REE_PIECE_MAX 1024
+// Maximum bytes of a piece of BPE and WordLevel. It limits the text that a list of ids can decode
+// to. Real vocabularies have at most 256: GPT-2's alphabet takes two bytes for some bytes.
+#define REE_WORD_MAX 2048
 
 enum ree_lm_kind { REE_LM_BPE, REE_LM_UNIGRAM, REE_LM_WORDPIECE, REE_LM_WORDLEVEL };
 
@@ -66,7 +69,8 @@ void ree_lm_finish(struct ree_lm *lm);
 enum ree_status ree_bpe_add_merge(struct ree_lm *lm, int32_t left, int32_t right, int32_t id,
                                   uint32_t rank, struct ree_error *err);
 // Computes the fields of *lm that are derived from its vocabulary, merges and options. Call it when
-// these are complete, and before encoding.
+// these are complete, and before encoding. Fails with REE_UNSUPPORTED if a piece of the vocabulary
+// is longer than REE_PIECE_MAX or REE_WORD_MAX.
 enum ree_status ree_lm_prepare(struct ree_lm *lm, struct ree_error *err);
 
 struct ree_ids {
@@ -119,7 +123,7 @@ enum ree_status ree_unigram_encode(const struct ree_lm *lm, struct ree_lm_scratc
                                    struct ree_error *err);
 enum ree_status ree_unigram_prepare(struct ree_lm *lm, struct ree_error *err);
 enum ree_status ree_wordpiece_prepare(struct ree_lm *lm, struct ree_error *err);
-// Builds lm->trie. Fails with REE_UNSUPPORTED if a piece has more than REE_PIECE_MAX bytes.
+// Builds lm->trie.
 enum ree_status ree_lm_make_trie(struct ree_lm *lm, struct ree_error *err);
 // Returns the id that the model may use for a piece found in a text: `id`, or -1 for a special
 // token if these are not to be found.

@@ -379,18 +379,25 @@ static void long_word(void) {
     free(text);
 }
 
-static void long_piece(const char *type, const char *before, const char *after) {
-    struct ree_error err = {.message = ""};
-    struct ree_strbuf json;
-    ree_strbuf_init(&json);
-    ree_strbuf_printf(&json, "{\"model\":{\"type\":\"%s\",\"unk_id\":null,\"vocab\":%s", type,
-                      before);
-    for (int i = 0; i < 1025; i++)
-        ree_strbuf_append(&json, "a", 1);
-    ree_strbuf_printf(&json, "%s}}", after);
-    CHECK_MSG(load(json.data, json.size, &err) == REE_UNSUPPORTED, "%s: %s", type, err.message);
-    CHECK_MSG(strstr(err.message, "token 0 has 1025 bytes"), "%s", err.message);
-    ree_strbuf_finish(&json);
+// A piece of `most` bytes is read, and a longer one is refused.
+static void long_piece(const char *type, const char *before, const char *after, int most) {
+    for (int size = most; size <= most + 1; size++) {
+        struct ree_error err = {.message = ""};
+        struct ree_strbuf json;
+        ree_strbuf_init(&json);
+        ree_strbuf_printf(&json, "{\"model\":{\"type\":\"%s\",\"unk_id\":null,\"vocab\":%s", type,
+                          before);
+        for (int i = 0; i < size; i++)
+            ree_strbuf_append(&json, "a", 1);
+        ree_strbuf_printf(&json, "%s}}", after);
+        enum ree_status status = load(json.data, json.size, &err);
+        CHECK_MSG(status == (size == most ? REE_OK : REE_UNSUPPORTED), "%s: %s", type, err.message);
+        ree_strbuf_finish(&json);
+        if (size == most) continue;
+        char message[40];
+        snprintf(message, sizeof message, "token 0 has %d bytes", size);
+        CHECK_MSG(strstr(err.message, message), "%s", err.message);
+    }
 }
 
 // Special tokens that are written in a text are found only with REE_PARSE_SPECIAL, also if they are
@@ -440,8 +447,10 @@ int main(void) {
     many_stages(9, REE_UNSUPPORTED);
     large_pattern();
     long_word();
-    long_piece("Unigram", "[[\"", "\",-1]]");
-    long_piece("WordPiece", "{\"", "\":0},\"unk_token\":\"?\"");
+    long_piece("Unigram", "[[\"", "\",-1]]", 1024);
+    long_piece("WordPiece", "{\"", "\":0},\"unk_token\":\"?\"", 1024);
+    long_piece("WordLevel", "{\"", "\":0},\"unk_token\":\"?\"", 2048);
+    long_piece("BPE", "{\"", "\":0},\"merges\":[]", 2048);
     special_pieces(
         "\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",-9],[\"<s>\",-1],"
         "[\"<\",-2],[\"s\",-2],[\">\",-2]]}");
