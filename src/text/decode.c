@@ -128,6 +128,21 @@ static void restart(struct ree_decoder_stage *stage) {
     stage->token.size = stage->held.size = stage->n_tokens = 0;
     stage->begun = stage->settled = false;
     stage->left = stage->n_held = 0;
+    stage->n_matched = 0;
+}
+
+// Returns the failure function of Knuth, Morris and Pratt ("Fast Pattern Matching in Strings",
+// 1977): borders[i] is the length of the longest proper prefix of the first i bytes of the pattern
+// that is also their suffix. borders[0] is not used. Returns NULL if memory is exhausted.
+static size_t *find_borders(struct ree_str pattern) {
+    size_t *borders = ree_alloc_zeroed(pattern.size, sizeof *borders);
+    for (size_t i = 1, k = 0; borders && i + 1 < pattern.size; i++) {
+        while (k > 0 && pattern.data[i] != pattern.data[k])
+            k = borders[k];
+        if (pattern.data[i] == pattern.data[k]) k++;
+        borders[i + 1] = k;
+    }
+    return borders;
 }
 
 enum ree_status ree_decoding_init(struct ree_decoding_chain *chain, const struct ree_stage *decoder,
@@ -138,6 +153,13 @@ enum ree_status ree_decoding_init(struct ree_decoding_chain *chain, const struct
     if (!chain->stages) return ree_fail(err, REE_NO_MEMORY, "no memory for a decoder");
     add_leaves(chain, decoder);
     enum ree_status status = ree_matcher_create(&chain->matcher, err);
+    for (size_t i = 0; status == REE_OK && i < chain->n; i++) {
+        const struct ree_stage *stage = chain->stages[i].stage;
+        if (stage->kind->op != REPLACE || stage->regex) continue;
+        chain->stages[i].borders = find_borders(stage->strings[0]);
+        if (!chain->stages[i].borders)
+            status = ree_fail(err, REE_NO_MEMORY, "no memory for a decoder");
+    }
     if (status != REE_OK) ree_decoding_finish(chain);
     return status;
 }
@@ -146,6 +168,7 @@ void ree_decoding_finish(struct ree_decoding_chain *chain) {
     for (size_t i = 0; i < chain->n; i++) {
         ree_strbuf_finish(&chain->stages[i].token);
         ree_strbuf_finish(&chain->stages[i].held);
+        ree_free(chain->stages[i].borders);
     }
     ree_free(chain->stages);
     ree_matcher_destroy(chain->matcher);
@@ -417,39 +440,41 @@ static enum ree_status strip(struct ree_decoding_chain *chain, size_t i, const c
     return status;
 }
 
-// Returns the length of the longest suffix of the text that is a proper prefix of the pattern.
-static size_t begun_match(const char *text, size_t n, struct ree_str pattern) {
-    size_t most = pattern.size - 1 < n ? pattern.size - 1 : n;
-    for (size_t k = most; k > 0; k--)
-        if (memcmp(text + n - k, pattern.data, k) == 0) return k;
-    return 0;
-}
-
-// Replace of a string: holds back a suffix that may become a match with the next part.
+// Replace of a string: holds back a suffix that may become a match with the next part. It takes
+// linear time however short the parts are.
 static enum ree_status replace_string(struct ree_decoding_chain *chain, size_t i, const char *data,
                                       size_t n, bool end, struct ree_error *err) {
     struct ree_decoder_stage *state = &chain->stages[i];
-    const struct ree_str pattern = state->stage->strings[0];
-    struct ree_strbuf *text = &state->token, out;
+    const struct ree_str pattern = state->stage->strings[0], content = state->stage->strings[1];
+    struct ree_strbuf out;
     ree_strbuf_init(&out);
-    ree_strbuf_append(text, data, n);
-    size_t at = 0;
-    while (pattern.size && at < text->size && out.size <= most_bytes(chain)) {
-        const char *found = memmem(text->data + at, text->size - at, pattern.data, pattern.size);
-        if (!found) break;
-        ree_strbuf_append(&out, text->data + at, (size_t)(found - text->data) - at);
-        ree_strbuf_append(&out, state->stage->strings[1].data, state->stage->strings[1].size);
-        at = (size_t)(found - text->data) + pattern.size;
+    size_t k = state->n_matched;
+    for (size_t at = 0; at < n && out.size <= most_bytes(chain);) {
+        if (k == 0) {
+            const char *first = memchr(data + at, pattern.data[0], n - at);
+            size_t before = first ? (size_t)(first - data) - at : n - at;
+            ree_strbuf_append(&out, data + at, before);
+            at += before;
+            if (!first) break;
+        }
+        // The held bytes are the first k of the pattern. Release those before the longest suffix
+        // that can be the beginning of a match with the next byte.
+        size_t held = k;
+        while (k > 0 && pattern.data[k] != data[at])
+            k = state->borders[k];
+        ree_strbuf_append(&out, pattern.data, held - k);
+        if (pattern.data[k] != data[at]) continue; // k is 0
+        at++;
+        if (++k < pattern.size) continue;
+        ree_strbuf_append(&out, content.data, content.size);
+        k = 0;
     }
-    size_t rest = text->size - at, keep = 0;
-    if (rest) {
-        if (!end && pattern.size) keep = begun_match(text->data + at, rest, pattern);
-        ree_strbuf_append(&out, text->data + at, rest - keep);
-        memmove(text->data, text->data + text->size - keep, keep);
+    if (end) {
+        ree_strbuf_append(&out, pattern.data, k);
+        k = 0;
     }
-    text->size = keep;
-    enum ree_status status = out.failed || text->failed
-                                 ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
+    state->n_matched = k;
+    enum ree_status status = out.failed ? ree_fail(err, REE_NO_MEMORY, "no memory for text")
                              : out.size > most_bytes(chain) ? too_many(err)
                              : end ? pass_token(chain, i, out.data, out.size, err)
                                    : give_part(chain, i, out.data, out.size, err);
@@ -544,18 +569,23 @@ static enum ree_status settle_bpe(struct ree_decoding_chain *chain, size_t i,
     return status;
 }
 
+// Replace of a string: passes on the beginning of a match, which stays as it is.
+static enum ree_status settle_match(struct ree_decoding_chain *chain, size_t i,
+                                    struct ree_error *err) {
+    struct ree_decoder_stage *state = &chain->stages[i];
+    size_t n = state->n_matched;
+    state->n_matched = 0;
+    if (n) state->n_tokens++;
+    return give_part(chain, i, state->stage->strings[0].data, n, err);
+}
+
 // Passes on what stage i has received of an unfinished token.
 static enum ree_status settle_token(struct ree_decoding_chain *chain, size_t i,
                                     struct ree_error *err) {
     struct ree_decoder_stage *state = &chain->stages[i];
     struct ree_strbuf *token = &state->token;
-    enum ree_status status;
-    if (token->size == 0) return REE_OK;
-    if (state->stage->kind->op == REPLACE && !state->stage->regex)
-        // The beginning of a match, which stays as it is.
-        status = give_part(chain, i, token->data, token->size, err);
-    else
-        status = whole(chain, i, token->data, token->size, false, err);
+    if (token->size == 0) return settle_match(chain, i, err);
+    enum ree_status status = whole(chain, i, token->data, token->size, false, err);
     token->size = 0;
     state->n_tokens++;
     return status;

@@ -18,6 +18,10 @@ struct ree_decoder_stage {
     uint32_t n_held;  // Strip: characters held back, to be removed if the token ends now
     bool settled;     // BPEDecoder: the token in `held` was already passed on
     uint64_t n_bytes; // bytes received since ree_decoding_init
+    // Replace of a string: the first n_matched bytes of the pattern were received and are held
+    // back.
+    size_t n_matched;
+    size_t *borders; // Replace of a string: see decode.c; NULL for other stages
 };
 
 struct ree_decoding_chain {
