@@ -53,7 +53,9 @@ REE_API void ree_tokenizer_sha256_version_1(const struct ree_tokenizer *tokenize
 enum {
     REE_ADD_SPECIAL = 1, // encode: add the tokens of the post-processor (BOS, ...)
     // encode: special tokens written in the text become their ids; without the flag they are
-    // ordinary text. Added tokens that are not special are always recognised.
+    // ordinary text. Added tokens that are not special are always recognised. Exception, as in
+    // Hugging Face's tokenizers: without the flag, the merges of BPE may still make a special token
+    // that is a piece of the vocabulary.
     REE_PARSE_SPECIAL = 2,
     REE_SKIP_SPECIAL = 4, // decode: special tokens produce no text
 };
