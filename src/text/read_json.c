@@ -63,18 +63,18 @@ static bool find_merge(const struct ree_lm *lm, const char *left, size_t n_left,
 #define MERGE_MAX 4096
 #define SPACES_MAX 256
 
-// Reads "left right". If there are several spaces, exactly one of them must separate two tokens
-// whose concatenation is a token.
-static bool find_joined(const struct ree_lm *lm, const char *joined, struct ree_strbuf *text,
-                        int32_t ids[3]) {
-    size_t n = strlen(joined), n_found = 0, n_spaces = 0;
+// Reads "left right", n bytes. If there are several spaces, exactly one of them must separate two
+// tokens whose concatenation is a token.
+static bool find_joined(const struct ree_lm *lm, const char *joined, size_t n,
+                        struct ree_strbuf *text, int32_t ids[3]) {
+    size_t n_found = 0, n_spaces = 0;
     // Limits the work for an invalid file: each space is tried.
     if (n > MERGE_MAX) return false;
-    for (const char *space = strchr(joined, ' '); space; space = strchr(space + 1, ' ')) {
-        size_t left = (size_t)(space - joined);
+    for (size_t left = 0; left < n; left++) {
+        if (joined[left] != ' ') continue;
         if (++n_spaces > SPACES_MAX) return false;
         int32_t these[3];
-        if (!find_merge(lm, joined, left, space + 1, n - left - 1, text, these)) continue;
+        if (!find_merge(lm, joined, left, joined + left + 1, n - left - 1, text, these)) continue;
         memcpy(ids, these, sizeof these);
         n_found++;
     }
@@ -86,7 +86,8 @@ static enum ree_status read_merge(struct ree_lm *lm, const cJSON *merge, uint32_
     int32_t ids[3] = {-1, -1, -1};
     bool found;
     if (cJSON_IsString(merge)) {
-        found = find_joined(lm, merge->valuestring, text, ids);
+        size_t n = ree_text_json_restore(merge->valuestring);
+        found = find_joined(lm, merge->valuestring, n, text, ids);
         if (!found && text->failed) return ree_fail(err, REE_NO_MEMORY, "no memory for the merges");
         if (!found)
             return ree_fail(err, REE_INVALID,
@@ -99,8 +100,9 @@ static enum ree_status read_merge(struct ree_lm *lm, const cJSON *merge, uint32_
         if (!cJSON_IsString(left) || !cJSON_IsString(right) || right->next)
             return ree_fail(err, REE_INVALID,
                             "merges[%u] is neither a string nor a pair of strings", rank);
-        found = find_merge(lm, left->valuestring, strlen(left->valuestring), right->valuestring,
-                           strlen(right->valuestring), text, ids);
+        size_t n_left = ree_text_json_restore(left->valuestring);
+        size_t n_right = ree_text_json_restore(right->valuestring);
+        found = find_merge(lm, left->valuestring, n_left, right->valuestring, n_right, text, ids);
         if (!found && text->failed) return ree_fail(err, REE_NO_MEMORY, "no memory for the merges");
         if (!found)
             return ree_fail(err, REE_INVALID,

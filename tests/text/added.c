@@ -245,6 +245,30 @@ static void marks(void) {
     ree_tokenizer_destroy(tokenizer);
 }
 
+// A NUL in a piece, in a merge of one string and in a merge of two.
+static void nul(void) {
+    static const char *const merges[] = {"\"\\u0000 a\",\"b \\u0000a\"",
+                                         "[\"\\u0000\",\"a\"],[\"b\",\"\\u0000a\"]"};
+    struct ree_error err = {.message = ""};
+    for (int i = 0; i < 2; i++) {
+        struct ree_strbuf json;
+        int32_t *ids = NULL;
+        size_t n = 0;
+        ree_strbuf_init(&json);
+        ree_strbuf_printf(&json,
+                          "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"\\u0000\":0,\"a\":1,\"b\":2,"
+                          "\"\\u0000a\":3,\"b\\u0000a\":4},\"merges\":[%s]}}",
+                          merges[i]);
+        struct ree_tokenizer *tokenizer = load(json.data);
+        REQUIRE(tokenizer);
+        enum ree_status status = ree_tokenizer_encode(tokenizer, "\0ab\0a", 5, 0, &ids, &n, &err);
+        CHECK_MSG(status == REE_OK && n == 2 && ids[0] == 3 && ids[1] == 4, "%s", err.message);
+        free(ids);
+        ree_tokenizer_destroy(tokenizer);
+        ree_strbuf_finish(&json);
+    }
+}
+
 static void put(const char *folder, const char *name, const char *text) {
     char path[200];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -299,6 +323,7 @@ int main(void) {
     long_sought();
     many_beginnings();
     marks();
+    nul();
     config();
     return test_finish();
 }
