@@ -24,7 +24,8 @@ struct ree_tokenizer;
 // template, and, unless the file is a tokenizer.json, for added tokens and the kind of tokenizer.
 // Eos ids in generation_config.json replace those in config.json.
 // Fails with REE_NOT_FOUND if there is no such file, REE_INVALID if a file is malformed, and
-// REE_UNSUPPORTED if ree lacks something that the tokenizer uses.
+// REE_UNSUPPORTED if ree lacks something that the tokenizer uses or the tokenizer exceeds a limit:
+// src/text/README.md in ree's source lists them.
 REE_API enum ree_status ree_tokenizer_load(const char *path, struct ree_tokenizer **out_tokenizer,
                                            struct ree_error *err);
 REE_API void ree_tokenizer_destroy(struct ree_tokenizer *tokenizer);
