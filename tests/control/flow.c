@@ -158,16 +158,31 @@ static void test_loop_refused(void) {
     // An endless loop, by itself and inside another loop.
     CHECK_RUN("(x:float32[]) -> (y) { y = Loop(_, _, x) {body=(i, go, v) -> (go, w) "
               "{ w = Neg(v) }} }",
-              "float32[] 1", "error: control flow runs more than 131072 steps");
+              "float32[] 1", "error: runs more than 131072 iterations");
     CHECK_RUN("(n:int64[]) -> (y) { y = Loop(n, _, n) {body=(i, go, v) -> (go, w) "
               "{ w = Loop(n, _, v) {body=(j, on, p) -> (on, p) { }} }} }",
-              "int64[] 1000000000", "error: control flow runs more than 131072 steps");
+              "int64[] 1000000000", "error: runs more than 131072 iterations");
+    // An endless loop whose condition is known on the host.
+    CHECK_RUN("(n:int64[], x:float32[]) -> (y) { yes = Constant() {value=<bool[] 1>} "
+              "y = Loop(_, yes, x) {body=(i, go, v) -> (go, v) { }} }",
+              "int64[] 1 | float32[] 1", "error: runs more than 131072 iterations");
     // A condition on the device that is always true.
     CHECK_RUN("(x:float32[1]) -> (y) { yes = Constant() {value=<bool[] 1>} "
               "y = Loop(_, yes, x) {body=(i, go, v) -> (more, w) { w = Neg(v) "
               "more = Equal(w, w) }} }",
               "float32[1] 1",
               "error: sizes or conditions depend on computed data more than 1024 times");
+}
+
+// The limit of iterations is that of one node: neither other loops nor the nodes of a body count,
+// which folding and stages would change.
+static void test_limit(void) {
+    CHECK_RUN("(n:int64[], x:int64[]) -> (y) { a = Loop(n, _, x) {body=(i, go, v) -> (go, i) { }} "
+              "b = Loop(n, _, a) {body=(i, go, v) -> (go, w) { w = Identity(i) }} y = Add(a, b) }",
+              "int64[] 50000 | int64[] 0", "int64[] 99998");
+    CHECK_RUN("(x:float32[n,0]) -> (y) { y = Scan(x) {num_scan_inputs=1, body=(e) -> (s) "
+              "{ s = Neg(e) }} }",
+              "float32[131073,0]", "error: runs more than 131072 iterations");
 }
 
 static void test_scan(void) {
@@ -262,6 +277,7 @@ int main(int argc, char **argv) {
     test_loop();
     test_empty();
     test_loop_refused();
+    test_limit();
     test_scan();
     test_scan_refused();
     test_passes();

@@ -292,8 +292,58 @@ static void messages(void) {
     expect(&n, REE_INVALID, "the activation 'Tan' is unknown, expected Relu, Tanh");
 }
 
+// Time steps are lowered one by one, so their number is limited before they take memory. Without
+// elements there is nothing to compute, and the number of steps does not matter.
+static void limits(void) {
+    static const float line[131073];
+    static const int64_t many = 200000000;
+    struct test_node n;
+    for (uint32_t empty = 0; empty < 2; empty++) {
+        const int64_t batch = empty ? 1 : 0, hidden = empty ? 0 : 3;
+        test_node_start(&n, "GRU", 14);
+        test_node_f32(&n, 3, (int64_t[]){many, batch, 0}, zeros);
+        test_node_f32(&n, 3, (int64_t[]){1, 3 * hidden, 0}, zeros);
+        test_node_f32(&n, 3, (int64_t[]){1, 3 * hidden, hidden}, zeros);
+        CHECK_MSG(test_node_run(&n, 2) == REE_OK, "%s", n.err.message);
+        CHECK(n.out[0]->dims[0] == many && ree_view_count(n.out[0]) == 0);
+        CHECK(ree_view_count(n.out[1]) == 0);
+        test_node_finish(&n);
+    }
+    test_node_start(&n, "RNN", 14);
+    test_node_f32(&n, 3, (int64_t[]){many, 1, 0}, zeros);
+    test_node_f32(&n, 3, (int64_t[]){1, 1, 0}, zeros);
+    test_node_f32(&n, 3, (int64_t[]){1, 1, 1}, zeros);
+    expect(&n, REE_UNSUPPORTED, "200000000 time steps; at most 131072 are supported");
+    // Both directions count.
+    test_node_start(&n, "RNN", 14);
+    test_node_string(&n, "direction", "bidirectional");
+    test_node_f32(&n, 3, (int64_t[]){100000, 1, 0}, zeros);
+    test_node_f32(&n, 3, (int64_t[]){2, 1, 0}, zeros);
+    test_node_f32(&n, 3, (int64_t[]){2, 1, 1}, zeros);
+    n.lower.n_time_steps = 100000;
+    expect(&n, REE_UNSUPPORTED,
+           "200000 time steps after 100000 of other nodes; at most 262144 in total");
+    test_node_start(&n, "LinearAttention", 27);
+    test_node_string(&n, "update_rule", "linear");
+    test_node_int(&n, "q_num_heads", 1);
+    test_node_int(&n, "kv_num_heads", 1);
+    for (uint32_t i = 0; i < 3; i++)
+        test_node_f32(&n, 3, (int64_t[]){0, many, 2}, zeros);
+    CHECK_MSG(test_node_run(&n, 2) == REE_OK, "%s", n.err.message);
+    CHECK(n.out[0]->dims[1] == many && n.out[1]->dims[2] == 2);
+    test_node_finish(&n);
+    test_node_start(&n, "LinearAttention", 27);
+    test_node_string(&n, "update_rule", "linear");
+    test_node_int(&n, "q_num_heads", 1);
+    test_node_int(&n, "kv_num_heads", 1);
+    for (uint32_t i = 0; i < 3; i++)
+        test_node_f32(&n, 3, (int64_t[]){1, 131073, 1}, line);
+    expect(&n, REE_UNSUPPORTED, "131073 time steps; at most 131072 are supported");
+}
+
 int main(void) {
     independences();
+    limits();
     messages();
     return test_finish();
 }

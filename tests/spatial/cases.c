@@ -73,6 +73,12 @@ int main(void) {
     CHECK_RULE("Unique/11", "uint64[3] 18446744073709551615 1 1",
                "uint64[2] 1 18446744073709551615");
     CHECK_RULE("Unique/11 outputs=4", "int32[0]", "int32[0] | int64[0] | int64[0] | int64[0]");
+    // Items without elements are equal, and their number costs nothing.
+    CHECK_RULE("Unique/11 axis=1 outputs=4", "int8[0,3]",
+               "int8[0,1] | int64[1] 0 | int64[3] 0 0 0 | int64[1] 3");
+    CHECK_RULE("Unique/11 axis=0 sorted=0 outputs=4", "float32[0,0]",
+               "float32[0,0] | int64[0] | int64[0] | int64[0]");
+    CHECK_RULE("Unique/11 axis=0 outputs=2", "float32[2000000000,0]", "float32[1,0] | int64[1] 0");
 
     CHECK_RULE("DFT/20", "float32[1,4,1] 1 2 3 4", "float32[1,4,2] 10 0 -2 2 -2 0 -2 -2");
     CHECK_RULE("DFT/17 onesided=1", "float32[1,4,1] 1 2 3 4 | int64[] 2",

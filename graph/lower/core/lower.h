@@ -98,9 +98,15 @@ struct ree_frame {
     struct ree_view **values; // values[value->id]: tensor of a value; NULL: not made yet
 };
 
-// Limit on the steps of one bind, where a step is the run of a subgraph or a node in it. A body is
-// lowered anew for each iteration, so this limit stops an endless loop before memory is exhausted.
-#define REE_LOWER_MAX_STEPS (UINT32_C(1) << 17)
+// Maximum number of iterations of one Loop, Scan or SequenceMap, of time steps of one RNN, GRU,
+// LSTM or LinearAttention, and of items of one SplitToSequence. Each is lowered separately, so this
+// limit stops an endless loop before memory is exhausted. It counts neither other nodes nor the
+// nodes of a body, so whether a model exceeds it depends on neither folding nor stages.
+#define REE_LOWER_MAX_ITERATIONS (UINT32_C(1) << 17)
+// Limits on all such nodes of one bind together, also on nested ones. A step is the run of a
+// subgraph or a node in it. A time step takes several times the memory of a step.
+#define REE_LOWER_MAX_STEPS (UINT32_C(1) << 20)
+#define REE_LOWER_MAX_TIME_STEPS (UINT32_C(1) << 18)
 
 struct ree_lower {
     struct ree_arena *arena; // lives as long as the bind
@@ -114,6 +120,7 @@ struct ree_lower {
     // Number of subgraph runs, and of nodes in them, lowered so far; its limit (0:
     // REE_LOWER_MAX_STEPS).
     uint32_t n_steps, step_limit;
+    uint32_t n_time_steps; // time steps lowered so far, at most REE_LOWER_MAX_TIME_STEPS
     // Why the last node failed. contradicts: a value's declared type differs from its actual type.
     // wants_data: a shape or a decision depended on data that was not available.
     bool contradicts, wants_data;
@@ -424,6 +431,10 @@ enum ree_status ree_lower_node(struct ree_lower *lower, const struct ree_node *n
 // far.
 enum ree_status ree_lower_graph(struct ree_lower *lower, const struct ree_graph *graph,
                                 struct ree_view *const *in, struct ree_view **out);
+// Counts the time steps that a rule is about to lower: n, `repeats` times. Fails with
+// REE_UNSUPPORTED if they exceed a limit. Rules call this before they allocate memory for each
+// step.
+enum ree_status ree_lower_count_time_steps(struct ree_lower *lower, int64_t n, uint32_t repeats);
 // *out: the tensor of the subgraph's output i if it is a value of an enclosing graph, which exists
 // although the subgraph does not run; otherwise NULL.
 enum ree_status ree_lower_outer_output(struct ree_lower *lower, const struct ree_graph *graph,

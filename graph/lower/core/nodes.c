@@ -153,7 +153,23 @@ static enum ree_status count_step(struct ree_lower *lower) {
     if (lower->n_steps++ < limit) return REE_OK;
     return ree_lower_fail(
         lower, REE_UNSUPPORTED,
-        "control flow runs more than %u steps (a step is an iteration, or a node in one)", limit);
+        "control flow runs more than %u steps in total (a step is an iteration, or a node in one)",
+        limit);
+}
+
+enum ree_status ree_lower_count_time_steps(struct ree_lower *lower, int64_t n, uint32_t repeats) {
+    if (n > REE_LOWER_MAX_ITERATIONS)
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "%lld time steps; at most %u are supported",
+                              (long long)n, REE_LOWER_MAX_ITERATIONS);
+    const uint64_t total = lower->n_time_steps + (uint64_t)n * repeats;
+    if (total > REE_LOWER_MAX_TIME_STEPS)
+        return ree_lower_fail(lower, REE_UNSUPPORTED,
+                              "%lld time steps after %u of other nodes; at most %u in total are "
+                              "supported",
+                              (long long)n * repeats, lower->n_time_steps,
+                              REE_LOWER_MAX_TIME_STEPS);
+    lower->n_time_steps = (uint32_t)total;
+    return REE_OK;
 }
 
 // A body may declare the types of its inputs, which are checked. Shapes that it declares are hints:
@@ -260,13 +276,14 @@ enum ree_status ree_lower_trial(struct ree_lower *lower, const struct ree_graph 
                                 struct ree_view *const *in, struct ree_view **out) {
     struct ree_trial t = {.n_storages = lower->n_storages};
     const bool wants_data = lower->wants_data;
-    const uint32_t n_steps = lower->n_steps;
+    const uint32_t n_steps = lower->n_steps, n_time_steps = lower->n_time_steps;
     enum ree_status status = try_once(lower, &t, graph, in, out);
     if (status == REE_OK || !t.wanted || t.wanted->id >= t.n_storages) return status;
     // To read a computed value is to run the program so far, which must have none of the trial's
     // dispatches. So this happens between two trials.
     lower->wants_data = wants_data;
     lower->n_steps = n_steps;
+    lower->n_time_steps = n_time_steps;
     REE_TRY(lower->read_storage(lower, t.wanted));
     t.is_flushed = true;
     return try_once(lower, &t, graph, in, out);

@@ -181,7 +181,11 @@ enum ree_status ree_lower_op_linear_attention(struct ree_lower *lower, struct re
     REE_TRY(read_state(lower, past, &a));
     const int64_t dims[4] = {a.batch, a.len, a.n_heads, a.value_dim};
     REE_TRY(ree_lower_new(lower, REE_F32, 4, dims, &joined));
-    for (int64_t t = 0; t < a.len; t++) {
+    // If the result has no elements, no token changes the state: either there is no token, or the
+    // state has no elements either.
+    const int64_t n = ree_view_count(joined) ? a.len : 0;
+    REE_TRY(ree_lower_count_time_steps(lower, n, 1));
+    for (int64_t t = 0; t < n; t++) {
         REE_TRY(step(lower, &a, t, &y));
         REE_TRY(ree_lower_slice(lower, joined, 1, t, 1, 1, &part));
         REE_TRY(ree_lower_transpose(lower, y, (uint32_t[]){0, 2, 1, 3}, &y));

@@ -39,6 +39,12 @@ enum ree_status ree_control_bool(struct ree_lower *lower, struct ree_view *t, co
     return REE_OK;
 }
 
+enum ree_status ree_control_check_iterations(struct ree_lower *lower, int64_t n) {
+    if (n <= REE_LOWER_MAX_ITERATIONS) return REE_OK;
+    return ree_lower_fail(lower, REE_UNSUPPORTED, "runs more than %u iterations",
+                          REE_LOWER_MAX_ITERATIONS);
+}
+
 enum ree_status ree_control_fail_at(struct ree_lower *lower, int64_t iteration) {
     return ree_fail_prefix(lower->err, "iteration %lld", (long long)iteration);
 }

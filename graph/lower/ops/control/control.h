@@ -15,6 +15,8 @@ enum ree_status ree_control_inputs(struct ree_lower *lower, struct ree_view *con
 // Reads the single element of a bool tensor on the host. `what` names the tensor in messages.
 enum ree_status ree_control_bool(struct ree_lower *lower, struct ree_view *t, const char *what,
                                  bool *out);
+// Fails with REE_UNSUPPORTED if n, the number of iterations of the node, exceeds the limit.
+enum ree_status ree_control_check_iterations(struct ree_lower *lower, int64_t n);
 // Puts "iteration 3: ", the iteration that failed, before the error message. Returns the status of
 // the error.
 enum ree_status ree_control_fail_at(struct ree_lower *lower, int64_t iteration);

@@ -127,10 +127,13 @@ enum ree_status ree_lower_op_loop(struct ree_lower *lower, struct ree_view *cons
     bool condition = true;
     REE_TRY(start(&loop, in));
     REE_TRY(read_trip_count(lower, ree_rule_input(lower, in, 0), &count));
+    // Without a condition, the number of iterations is known before the first one takes memory.
+    if (!loop.has_condition) REE_TRY(ree_control_check_iterations(lower, count));
     for (int64_t i = 0; i < count; i++) {
         if (loop.has_condition)
             REE_TRY(ree_control_bool(lower, loop.in[1], "the condition", &condition));
         if (!condition) break;
+        REE_TRY(ree_control_check_iterations(lower, i + 1));
         REE_TRY(set_iteration(&loop, i));
         if (iterate(&loop) != REE_OK) return ree_control_fail_at(lower, i);
     }

@@ -100,7 +100,7 @@ static enum ree_status take_slices(struct scan *scan, struct ree_view *const *in
 }
 
 // Finds the length of the scan: inputs[n_scanned] along axes[n_scanned] must all have the same
-// length.
+// length, which is the number of iterations.
 static enum ree_status scan_length(struct scan *scan, struct ree_view *const *inputs,
                                    const uint32_t *axes, int64_t *out) {
     *out = inputs[0]->dims[axes[0]];
@@ -110,7 +110,7 @@ static enum ree_status scan_length(struct scan *scan, struct ree_view *const *in
                                   "scanned input %zu has the length %lld, but input %zu has %lld",
                                   scan->n_state + k, (long long)inputs[k]->dims[axes[k]],
                                   scan->n_state, (long long)*out);
-    return REE_OK;
+    return ree_control_check_iterations(scan->lower, *out);
 }
 
 // Runs the first `steps` of n positions, starting from the state in scan->in.

@@ -158,10 +158,10 @@ enum ree_status ree_lower_op_splittosequence(struct ree_lower *lower, struct ree
     size_t n = (size_t)t->dims[axis];
     if (split) REE_TRY(part_sizes(lower, split, t->dims[axis], &sizes, &n));
     // Each item takes host memory, even if the input is one repeated element.
-    if (n > REE_LOWER_MAX_STEPS)
+    if (n > REE_LOWER_MAX_ITERATIONS)
         return ree_lower_fail(lower, REE_UNSUPPORTED,
                               "a sequence of %zu items; at most %u are supported", n,
-                              REE_LOWER_MAX_STEPS);
+                              REE_LOWER_MAX_ITERATIONS);
     struct ree_view **items = ree_arena_alloc_array(lower->arena, n + 1, sizeof *items);
     if (!items) return ree_lower_no_memory(lower);
     int64_t at = 0;
@@ -246,6 +246,7 @@ enum ree_status ree_lower_op_sequencemap(struct ree_lower *lower, struct ree_vie
     REE_TRY(require_sequence(lower, in[0], 0));
     REE_TRY(ree_control_graph(lower, "body", n_in, n_out, &body));
     size_t n = in[0]->n_items;
+    REE_TRY(ree_control_check_iterations(lower, (int64_t)n));
     for (size_t i = 1; i < n_in; i++)
         if (in[i]->kind == REE_SEQUENCE && in[i]->n_items != n)
             return ree_lower_fail(lower, REE_INVALID,

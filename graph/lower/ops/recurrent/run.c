@@ -79,6 +79,11 @@ static enum ree_status require_shape(struct ree_lower *lower, const struct ree_v
                           ree_view_text(&expected, want, sizeof want));
 }
 
+// If a state has no elements, neither has an output, and no step computes anything.
+static bool has_elements(const struct ree_recurrent *run) {
+    return run->batch > 0 && run->hidden > 0;
+}
+
 static enum ree_status read_direction(struct ree_recurrent *run) {
     const char *direction = ree_rule_string(run->lower, "direction", "forward");
     bool both = !strcmp(direction, "bidirectional");
@@ -132,7 +137,14 @@ static enum ree_status read_sizes(struct ree_recurrent *run, struct ree_view *x,
     if (__builtin_mul_overflow(run->hidden, (int64_t)run->n_gates, &rows))
         return ree_lower_fail(lower, REE_UNSUPPORTED, "R has %lld columns", (long long)run->hidden);
     REE_TRY(require_shape(lower, w, "W", 3, (int64_t[]){run->n_directions, rows, run->n_in}));
-    return require_shape(lower, r, "R", 3, (int64_t[]){run->n_directions, rows, run->hidden});
+    REE_TRY(require_shape(lower, r, "R", 3, (int64_t[]){run->n_directions, rows, run->hidden}));
+    // A tensor without elements may have sizes whose product is no int64.
+    int64_t n;
+    if (__builtin_add_overflow(run->n_steps, 1, &n) || __builtin_mul_overflow(n, run->batch, &n))
+        return ree_lower_fail(lower, REE_UNSUPPORTED, "%lld time steps of a batch of %lld",
+                              (long long)run->n_steps, (long long)run->batch);
+    if (!has_elements(run)) return REE_OK;
+    return ree_lower_count_time_steps(lower, run->n_steps, (uint32_t)run->n_directions);
 }
 
 // Computes live[0, t, b] = t < length of b. If all sequences have the full length, all would be
@@ -274,6 +286,7 @@ static enum ree_status take_step(struct ree_recurrent_step *step, int64_t s,
 }
 
 static enum ree_status take_steps(struct ree_recurrent *run, ree_recurrent_cell cell) {
+    if (!has_elements(run)) return REE_OK;
     // Compute both directions in one dispatch, unless the batch is so large that packing each
     // matrix only once is faster on the device.
     bool both = run->same_functions && run->batch <= 8;

@@ -132,7 +132,7 @@ static enum ree_status rank_strings(struct ree_lower *lower, struct ree_view *t,
     return REE_OK;
 }
 
-// Reads the keys of t's subtensors along the axis, in the order of the axis.
+// Reads the keys of t's subtensors along the axis, in the order of the axis. t has elements.
 static enum ree_status read_items(struct ree_lower *lower, struct ree_view *t, uint32_t axis,
                                   struct items *items) {
     const void *bytes;
@@ -153,8 +153,25 @@ static enum ree_status read_items(struct ree_lower *lower, struct ree_view *t, u
             keys[i] = order_key(t->dtype, (const unsigned char *)bytes + (size_t)i * size);
     }
     items->n = t->dims[axis];
-    items->width = items->n ? count / items->n : 0;
+    items->width = count / items->n;
     items->keys = keys;
+    return REE_OK;
+}
+
+// Items without elements are all equal: there is at most one distinct item. No memory per item is
+// necessary, which matters because such a tensor can have any number of items.
+static enum ree_status unique_without_elements(struct ree_lower *lower, struct ree_view *t,
+                                               uint32_t axis, struct ree_view **out) {
+    const int64_t n = t->dims[axis], n_distinct = n > 0, first = 0;
+    REE_TRY(ree_lower_slice(lower, t, axis, 0, 1, n_distinct, &out[0]));
+    if (ree_rule_wants(lower, 1))
+        REE_TRY(ree_lower_ints(lower, (size_t)n_distinct, &first, &out[1]));
+    if (ree_rule_wants(lower, 2)) {
+        struct ree_view *zero;
+        REE_TRY(ree_lower_literal(lower, REE_I64, 0, NULL, &first, &zero));
+        REE_TRY(ree_lower_broadcast(lower, zero, 1, &n, &out[2]));
+    }
+    if (ree_rule_wants(lower, 3)) REE_TRY(ree_lower_ints(lower, (size_t)n_distinct, &n, &out[3]));
     return REE_OK;
 }
 
@@ -169,6 +186,7 @@ enum ree_status ree_lower_op_unique(struct ree_lower *lower, struct ree_view *co
         int64_t flat = ree_view_count(t);
         REE_TRY(ree_lower_reshape(lower, t, 1, &flat, &t));
     }
+    if (!ree_view_count(t)) return unique_without_elements(lower, t, axis, out);
     struct items items;
     struct result r;
     REE_TRY(read_items(lower, t, axis, &items));
