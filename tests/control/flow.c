@@ -185,6 +185,31 @@ static void test_limit(void) {
               "float32[131073,0]", "error: runs more than 131072 iterations");
 }
 
+// An index or a length out of range has the same effect whether the host knows it or not: the
+// sum of the constants is a constant only with folding.
+static void test_out_of_range(void) {
+#define NINE "c = Constant() {value=<float32[1] 4.5>} d = Add(c, c) k = Cast(d) {to=7} "
+    CHECK_RUN("(x:float32[4]) -> (y) { " NINE "y = Gather(x, k) }", "float32[4] 1 2 3 4",
+              "error: index 9 is out of range [-4, 3]");
+    CHECK_RUN("(x:float32[4,n]) -> (y) { " NINE "y = Gather(x, k) }", "float32[4,0]",
+              "float32[1,0]");
+    CHECK_RUN("(n:int64[], x:float32[4]) -> (s) { " NINE "s = Loop(n, _) {body=(i, go) -> (go, g) "
+              "{ g = Gather(x, k) }} }",
+              "int64[] 0 | float32[4] 1 2 3 4", "float32[0,1]");
+    // Nothing reads the elements of g. (A body, because an observer reads all values outside.)
+    CHECK_RUN("(n:int64[], x:float32[4]) -> (s) { " NINE "s = Loop(n, _) {body=(i, go) -> (go, v) "
+              "{ g = Gather(x, k) v = Shape(g) }} }",
+              "int64[] 2 | float32[4] 1 2 3 4", "int64[2,1] 1 1");
+    CHECK_RUN("(n:int64[], x:float32[4], u:float32[1]) -> (s, t) { " NINE
+              "s, t = Loop(n, _) {body=(i, go) -> (go, v, w) { "
+              "g = ScatterElements(x, k, u) v = Shape(g) h = Gather(k, k) w = Shape(h) }} }",
+              "int64[] 1 | float32[4] 1 2 3 4 | float32[1] 5", "int64[1,1] 4 | int64[1,1] 1");
+    CHECK_RUN("(x:float32[2,2,1]) -> (y, h) { " NINE "w = Constant() {value=<float32[1,1,1] 1>} "
+              "minus = Neg(k) l = Concat(k, minus) {axis=0} lens = Cast(l) {to=6} "
+              "y, h = RNN(x, w, w, _, lens) {hidden_size=1, activations=[\"Relu\"]} }",
+              "float32[2,2,1] 1 2 3 4", "float32[2,1,2,1] 1 0 4 0 | float32[1,2,1] 4 0");
+}
+
 static void test_scan(void) {
     const char *sums = "(h:float32[2], x:float32[n,2]) -> (y, s) { y, s = Scan(h, x) "
                        "{num_scan_inputs=1, body=(v, e) -> (w, w2) { w = Add(v, e) "
@@ -278,6 +303,7 @@ int main(int argc, char **argv) {
     test_empty();
     test_loop_refused();
     test_limit();
+    test_out_of_range();
     test_scan();
     test_scan_refused();
     test_passes();

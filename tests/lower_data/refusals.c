@@ -88,9 +88,7 @@ static void generators(void) {
 static void selection(void) {
     CHECK_RULE("Gather/13 axis=1", "float32[1] 0 | int64[1] 0", "error: axis 1 is out of range");
     CHECK_RULE("Gather/13", "float32[1] 0 | float32[1] 0", "error: indices are float32[1]");
-    CHECK_RULE("Gather/13", "float32[0] | int64[1] 0",
-               "error: index 0 is out of range for axis 0 of size 0 | "
-               "index 0 into a dimension of size 0");
+    CHECK_RULE("Gather/13", "float32[0] | int64[1] 0", "error: index 0 into a dimension of size 0");
     CHECK_RULE("GatherElements/13", "float32[1,1] 0 | int64[1,2] 0 0", "error: do not match data");
     CHECK_RULE("GatherND/13", "float32[1] 0 | int64[1,2] 0 0", "error: do not match data");
     CHECK_RULE("GatherND/13 batch_dims=1", "float32[2,1] 0 0 | int64[1,1] 0",

@@ -127,10 +127,12 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
 
     if (can_run_on_host(lower, op, operands, n_operands, n_outputs)) {
         void *pointers[REE_MAX_OPERANDS];
+        bool is_new[REE_MAX_OPERANDS] = {false}; // this dispatch gave the storage its host memory
         for (uint32_t i = 0; i < n_operands; i++) {
             struct ree_storage *s = operands[i]->storage;
             bool output = i + n_outputs >= n_operands || is_in_out(op, i);
             if (output && !s->host_writable) {
+                is_new[i] = true;
                 s->host_writable = ree_lower_host_memory(lower, s->nbytes);
                 if (!s->host_writable) return ree_lower_no_memory(lower);
                 s->host = s->host_writable;
@@ -144,7 +146,17 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
 #ifdef REE_CHECK_DISPATCHES
         REE_TRY(ree_dispatch_check(&d, lower->err));
 #endif
-        return lower->host_execute(&d, pointers, lower->err);
+        enum ree_status status = lower->host_execute(&d, pointers, lower->err);
+        // An index is out of range. The device must fail instead: a run must not depend on whether
+        // the host knows the index, and a dispatch that nothing reads does not fail.
+        bool has_index = op == REE_REPOP_GATHER || op == REE_REPOP_SCATTER;
+        if (status != REE_INVALID || !has_index) return status;
+        for (uint32_t i = 0; i < n_operands; i++) {
+            struct ree_storage *s = operands[i]->storage;
+            if (!is_new[i]) continue;
+            s->host = s->host_writable = NULL;
+            s->kind = REE_STORAGE_TEMP;
+        }
     }
     for (uint32_t i = 0; i < n_operands; i++) {
         struct ree_storage *s = operands[i]->storage;

@@ -411,7 +411,8 @@ enum ree_status ree_lower_matmul(struct ree_lower *lower, struct ree_view *a, st
                                  struct ree_view **out);
 // Appends a dispatch to the program, or runs it at once on the host if everything it reads is
 // host-known and its outputs are small (lower->fold, lower->fold_limit). The last n_outputs
-// operands are outputs. copy's dst and scatter's data are always written.
+// operands are outputs. copy's dst and scatter's data are always written. A dispatch with an index
+// out of range is appended: it fails when the program runs, if something reads its result.
 //
 // Some operands have an offset in the parameters: src and dst of copy, the inputs of map and
 // attention, x of reduce, A and B of matmul, data of gather. They are passed from the start of
