@@ -60,13 +60,15 @@ static enum ree_status compare_stops(const struct ree_receipt *x, const struct r
 // What the model's folder has in addition to the model.
 struct beside {
     struct ree_tokenizer *tokenizer; // NULL: none
-    struct ree_id_set eos;
-    int64_t context_length; // 0: not known
+    struct ree_id_set eos;           // of the model and this tokenizer
+    struct ree_id_set own_eos;       // of the model alone
+    int64_t context_length;          // 0: not known
 };
 
 static void finish_beside(struct beside *b) {
     ree_tokenizer_destroy(b->tokenizer);
     ree_id_set_finish(&b->eos);
+    ree_id_set_finish(&b->own_eos);
 }
 
 static enum ree_status load_beside(const struct ree_opened *m, struct beside *out,
@@ -79,6 +81,7 @@ static enum ree_status load_beside(const struct ree_opened *m, struct beside *ou
     if (status != REE_OK && status != REE_NOT_FOUND) return status;
     int32_t *ids;
     size_t n;
+    REE_TRY(ree_id_set_make(info.eos, info.n_eos, &out->own_eos, err));
     if (!ree_eos_ids(&info, out->tokenizer, &ids, &n)) return ree_no_memory(err);
     status = ree_id_set_make(ids, n, &out->eos, err);
     ree_free(ids);
@@ -136,15 +139,20 @@ static void judge_parameters(struct judged *j) {
 // that.
 static void judge_eos(struct judged *j) {
     const struct ree_stated_run *t = j->stated_run;
-    bool is_agreed = j->is_eos_agreed && (j->eos.n || !j->hearing->is_requested), matters = false;
+    const struct beside *b = j->beside;
+    bool has_own_tokenizer = j->receipt->tokenizer_sha256[0] != '\0', matters = false;
+    bool is_agreed = j->is_eos_agreed && (j->eos.n || !j->hearing->is_requested);
+    // Another tokenizer's tokens ended no answer of this receipt.
+    const struct ree_id_set *known = has_own_tokenizer && !j->decodes ? &b->own_eos : &b->eos;
     for (size_t i = 0; i < t->n_output && !matters; i++) {
         int32_t id = t->ids[t->n_prompt + i];
-        matters = ree_id_set_has(&j->eos, id) != ree_id_set_has(&j->beside->eos, id);
+        matters = ree_id_set_has(&j->eos, id) != ree_id_set_has(known, id);
     }
-    if (is_agreed || j->beside->eos.n == 0 || !matters) return;
+    if (is_agreed || known->n == 0 || !matters) return;
+    // A run without a tokenizer has the model's own, as in verify_parameters.c.
+    if (!has_own_tokenizer && ree_id_set_is_same(&j->eos, &b->own_eos)) return;
     // The receipt's tokenizer, which is not at hand, can name more eos tokens than the model.
-    if (!j->beside->tokenizer && j->receipt->tokenizer_sha256[0] &&
-        ree_id_set_contains(&j->eos, &j->beside->eos)) {
+    if (has_own_tokenizer && !j->decodes && ree_id_set_contains(&j->eos, known)) {
         j->out->is_end_unknown[j->k] = true;
         return;
     }

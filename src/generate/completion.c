@@ -248,9 +248,10 @@ enum ree_status ree_completion_run(struct ree_completion *c, struct ree_error *e
         end_answers(c, &ignored); // the caller gets the text that was generated
         return status;
     }
-    REE_TRY(end_answers(c, err));
+    // Before end_answers, which can complete a stop text: no token of the answer does.
     for (size_t i = 0; i < c->n; i++)
         correct_finish(c, i);
+    REE_TRY(end_answers(c, err));
     c->is_done = true;
     return REE_OK;
 }

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "generate/answer.h"
 
 static bool same(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b) {
     return n_a == n_b && (n_a == 0 || memcmp(a, b, n_a * sizeof *a) == 0);
@@ -110,19 +111,45 @@ static enum ree_status note_difference(struct ree_verification *v,
     return failed ? ree_no_memory(err) : REE_OK;
 }
 
+// Sets *out to whether the receipt states the text that the tokens give as a whole text. A decoder
+// may hold back the last token's end, which is another one where a text goes on.
+static enum ree_status states_whole_text(const struct ree_tokenizer *tokenizer, const int32_t *ids,
+                                         size_t n, bool *out, struct ree_error *err) {
+    struct ree_answer stated;
+    char *text = NULL;
+    size_t nbytes;
+    enum ree_status status =
+        ree_answer_begin(&stated, tokenizer, NULL, 0, ids, n, REE_BOUNDARY_SETTLED, err);
+    if (status == REE_OK)
+        status = ree_tokenizer_decode(tokenizer, ids, n, REE_SKIP_SPECIAL, &text, &nbytes, err);
+    if (status == REE_OK)
+        *out = stated.prompt.size == nbytes &&
+               (nbytes == 0 || memcmp(stated.prompt.data, text, nbytes) == 0);
+    ree_free(text);
+    ree_answer_finish(&stated);
+    return status;
+}
+
 enum ree_status ree_verify_encoding(struct ree_verification *v,
                                     const struct ree_tokenizer *tokenizer, const int32_t *ids,
                                     size_t n, struct ree_error *err) {
     int32_t *plain = NULL, *special = NULL;
     size_t n_plain = 0, n_special = 0;
+    bool is_whole = false;
     struct ree_error why;
     why.message[0] = '\0';
     enum ree_status status =
         reencode(tokenizer, ids, n, REE_SKIP_SPECIAL, REE_ADD_SPECIAL, &plain, &n_plain, &why, err);
     if (status == REE_OK && count_special(tokenizer, ids, n))
         status = reencode(tokenizer, ids, n, 0, REE_PARSE_SPECIAL, &special, &n_special, &why, err);
+    bool agrees = status == REE_OK &&
+                  (same(ids, n, plain, n_plain) || (special && same(ids, n, special, n_special)));
+    if (agrees) status = states_whole_text(tokenizer, ids, n, &is_whole, err);
     if (status != REE_OK)
         ; // returned to the caller
+    else if (agrees && !is_whole)
+        ree_verify_add(v, "prompt encoding", REE_VERIFY_NOT_CHECKED,
+                       "the tokens are those of a text that ends otherwise than the prompt's text");
     else if (same(ids, n, plain, n_plain))
         ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES, "%s", "");
     else if (special && same(ids, n, special, n_special))

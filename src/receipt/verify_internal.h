@@ -28,8 +28,9 @@ void ree_verify_chunk(struct ree_verification *v, const struct ree_verify_text *
 // Adds the check "prompt encoding": decodes the prompt's n tokens `ids`, encodes the resulting
 // text, and compares the tokens. They can differ, because several prompts have the same text: they
 // differ in segmentation, in special tokens or in a leading BOS token. A difference counts as not
-// checked. The check's detail shows special tokens by name. Fails with REE_INVALID if the tokenizer
-// does not have one of the tokens.
+// checked, and so does a text that the receipt states with another end, because its answer follows
+// it. The check's detail shows special tokens by name. Fails with REE_INVALID if the tokenizer does
+// not have one of the tokens.
 enum ree_status ree_verify_encoding(struct ree_verification *v,
                                     const struct ree_tokenizer *tokenizer, const int32_t *ids,
                                     size_t n, struct ree_error *err);

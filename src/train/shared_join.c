@@ -4,6 +4,7 @@
 #include "base/float_env.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "session/model.h"
 #include "train/shared_step.h"
 #include "transport/agreement.h"
 
@@ -21,6 +22,10 @@ static enum ree_status describe(struct ree_training *t, uint32_t n_ranks, struct
     ree_strbuf_printf(out, "ree version\t%s\n", ree_version());
     ree_strbuf_printf(out, "numerics version\t%s\n", ree_numerics_version());
     ree_strbuf_printf(out, "the number of ranks\t%u\n", n_ranks);
+    ree_strbuf_printf(out, "--operation-set\t%s\n",
+                      ree_operation_set_name(ree_device_operation_set(t->device)));
+    // Folding decides which sums the ranks share.
+    ree_strbuf_printf(out, "--no-fold (0 or 1)\t%d\n", t->model->no_fold);
     ree_strbuf_printf(out, "the step's graph SHA-256\t%s\n", t->hashes.graph);
     ree_strbuf_printf(out, "the step's weights SHA-256\t%s\n", t->hashes.weights);
     ree_strbuf_printf(out, "the step's roles SHA-256\t%s\n", t->roles_sha256);

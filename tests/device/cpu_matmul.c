@@ -95,7 +95,7 @@ static void check_sizes(struct random_source *random, uint32_t m, uint32_t n, ui
     check_case(random, &p, a_size + (uint32_t)p.a_offset, b_size + (uint32_t)p.b_offset, kind);
 }
 
-static void check_random_sizes(void) {
+static void check_random_sizes(int n_cases) {
     static const uint32_t sides[] = {1,  1,  2,  3,  4,  5,   6,   7,   8,   9,   10,  11, 12,
                                      13, 15, 16, 17, 23, 24,  25,  31,  32,  33,  47,  48, 49,
                                      63, 64, 65, 95, 97, 128, 130, 191, 193, 260, 513, 530};
@@ -103,7 +103,7 @@ static void check_random_sizes(void) {
                                       17,  31,  33,  64,  100, 255,  256,  257,
                                       300, 511, 512, 513, 700, 1024, 1025, 1100};
     struct random_source random = {1};
-    for (int i = 0; i < 700; i++) {
+    for (int i = 0; i < n_cases; i++) {
         uint32_t m, n, k;
         do {
             m = random_of(&random, sides, sizeof sides / sizeof *sides);
@@ -123,11 +123,11 @@ static void check_tile_edges(void) {
 }
 
 // Sizes of more than one block of packed rows, columns and terms.
-static void check_large(void) {
+static void check_large(uint32_t divisor) {
     static const uint32_t sizes[][3] = {{4130, 20, 1040}, {20, 8300, 1030}, {9, 600, 4200}};
     struct random_source random = {3};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        uint32_t m = sizes[i][0], n = sizes[i][1], k = sizes[i][2] / (TEST_SANITIZED ? 4 : 1);
+        uint32_t m = sizes[i][0], n = sizes[i][1], k = sizes[i][2] / divisor;
         struct ree_matmul_params p = {
             .dtype = REE_F32,
             .a_dtype = REE_F32,
@@ -317,15 +317,17 @@ static void check_integers(void) {
     }
 }
 
-int main(void) {
+// Optional argument: divisor of the number and size of some cases, for an emulated processor.
+int main(int argc, char **argv) {
+    int divisor = argc > 1 ? atoi(argv[1]) : 1;
     check_empty();
     check_negative_zero();
     check_negative_zero_narrow();
     check_integers();
     check_epilogues();
     check_tile_edges();
-    check_random_sizes();
-    check_large();
+    check_random_sizes(700 / divisor);
+    check_large(TEST_SANITIZED ? 4 : (uint32_t)divisor);
     printf("%ld runs\n", n_runs);
     return test_finish();
 }

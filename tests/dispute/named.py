@@ -267,8 +267,9 @@ def narrow_types():
 
 
 def ends_of_the_tokenizer():
-    """A tokenizer's file names an eos token, 5. A referee whose copy has no tokenizer does not name the party that ended there."""
-    def copy_of_the_model(name, has_tokenizer, eos):
+    """A tokenizer's file names an eos token, 5. A referee whose copy has no tokenizer, or another one, does not name the
+    party that ended there. Nobody is wrong who ran without a tokenizer."""
+    def copy_of_the_model(name, has_tokenizer, eos, letters="abcdefgh"):
         made = folder / name
         made.mkdir()
         (made / "model.onnx").write_bytes(onnx.model(
@@ -279,21 +280,32 @@ def ends_of_the_tokenizer():
         if has_tokenizer:
             (made / "tokenizer.json").write_text(json.dumps(
                 {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None,
-                 "decoder": None, "model": {"type": "WordLevel", "vocab": {c: i for i, c in enumerate("abcdefgh")}, "unk_token": "a"}}))
+                 "decoder": None, "model": {"type": "WordLevel", "vocab": {c: i for i, c in enumerate(letters)}, "unk_token": letters[0]}}))
         if eos:
             (made / "tokenizer_config.json").write_text(json.dumps({"eos_token": eos}))
         return made
     whole, without, bare = (copy_of_the_model(*copy) for copy in (("whole", True, "f"), ("without", True, None), ("bare", False, None)))
-    parties = []
-    for label, model in ("honest ends", whole), ("no ends", without):
-        parties.append((folder / f"{label}.trace", folder / f"{label}.json"))
-        run(model, "--prompt-ids", "1,2", "--max-new-tokens", 20, "--trace", parties[-1][0], "--receipt-path", parties[-1][1])
+
+    def party(label, model, *options):
+        made = folder / f"{label}.trace", folder / f"{label}.json"
+        run(model, "--prompt-ids", "1,2", "--max-new-tokens", 20, "--trace", made[0], "--receipt-path", made[1], *options)
+        return made
+    parties = party("honest ends", whole), party("no ends", without)
     dispute(*parties, "--model", whole, code=1, says="B is wrong: its receipt has other eos tokens than the model")
     receipts = ["--a-receipt", parties[0][1], "--b-receipt", parties[1][1]]
     done = harness.call(args.ree_run, "referee", folder / "claim.json", whole, *receipts)
     check(done.returncode == 0 and "A is right" in done.stdout, done.stdout + done.stderr)
     done = harness.call(args.ree_run, "referee", folder / "claim.json", bare, *receipts)
     check(done.returncode == 2 and "is right" not in done.stdout, done.stdout + done.stderr)
+    dispute(party("no tokenizer", bare), parties[0], "--model", whole, code=1, says="of different runs: tokenizer differs")
+    # Both receipts state a tokenizer that is not beside the model. Only A's answer ends where that one says.
+    foreign = copy_of_the_model("foreign", True, "F", letters="ABCDEFGH")
+    ended, lying = party("foreign ends", without, "--tokenizer", foreign), party("no foreign ends", without)
+
+    def claim_the_other(body):
+        body["tokenizer_sha256"] = reads(ended[1])["body"]["tokenizer_sha256"]
+    dispute(ended, (lying[0], resealed(lying[1], folder / "claimed.json", claim_the_other)), "--model", without, code=1,
+            says="does not have the receipts' tokenizer")
 
 
 def long_chain():

@@ -8,12 +8,14 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 parser = argparse.ArgumentParser()
 for name in ("--source", "--folder", "--cc", "--qemu", "--host-hash"):
     parser.add_argument(name, required=True)
 args = parser.parse_args()
-TESTS = ("device", "products", "matmul", "conv", "float_env")
+# The longest first, with their arguments: fewer random cases than on a real processor.
+TESTS = {"conv": ("4",), "matmul": ("4",), "products": (), "device": (), "float_env": ()}
 FLAGS = """-std=gnu17 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -D_GNU_SOURCE
     -DREE_CPU_HAVE_NEON -DREE_CPU_HAVE_NEONDOT -I. -Isrc -Itests -Itests/device -Wall -Wextra
     -Werror -Wno-format-truncation""".split()
@@ -80,12 +82,22 @@ with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
     objects = list(pool.map(compile_one, shared + list(programs.values())))
 mains = dict(zip(programs, objects[len(shared):]))
 
-for name, main in mains.items():
+
+def try_one(name):
     program = os.path.join(args.folder, name)
-    run(args.cc, "-static", "-fopenmp", main, *objects[:len(shared)], "-lm", "-o", program)
-    if name != "hash":
-        print(name, run(args.qemu, program).stdout.strip().replace("\n", "; "), flush=True)
-theirs, ours = run(args.qemu, os.path.join(args.folder, "hash")), run(args.host_hash)
+    run(args.cc, "-static", "-fopenmp", mains[name], *objects[:len(shared)], "-lm", "-o", program)
+    start = time.monotonic()
+    done = run(args.qemu, program, *TESTS.get(name, ()))
+    return name, done, time.monotonic() - start
+
+
+results = {}
+with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    for name, done, seconds in pool.map(try_one, mains):
+        results[name] = done
+        if name != "hash":
+            print(f"{name} ({seconds:.0f} s):", done.stdout.strip().replace("\n", "; "), flush=True)
+theirs, ours = results["hash"], run(args.host_hash)
 if theirs.stderr.strip() != "neon with dot products":
     sys.exit(f"ran on {theirs.stderr}")
 if theirs.stdout != ours.stdout:

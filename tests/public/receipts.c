@@ -349,6 +349,59 @@ static bool end_early(void *user, const struct ree_token *token) {
     return ((struct streamed *)user)[token->sequence].n_tokens < n_until_end;
 }
 
+static bool end_at_once(void *user, const struct ree_token *token) {
+    on_token(user, token);
+    return false;
+}
+
+// A tokenizer of which token `begun` is the first byte of a character; the others are words.
+static struct ree_tokenizer *words_but_one(int64_t n, int32_t begun) {
+    const char *path = path_of("words.json");
+    struct ree_tokenizer *tokenizer = NULL;
+    FILE *file = fopen(path, "w");
+    REQUIRE(file);
+    fprintf(file, "{\"added_tokens\": [], \"decoder\": {\"type\": \"ByteFallback\"},"
+                  "\"model\": {\"type\": \"WordLevel\", \"unk_token\": \"<0xE2>\", \"vocab\": {");
+    for (int64_t i = 0; i < n; i++)
+        if (i == begun)
+            fprintf(file, "%s\"<0xE2>\": %lld", i ? ", " : "", (long long)i);
+        else
+            fprintf(file, "%s\"w%lld\": %lld", i ? ", " : "", (long long)i, (long long)i);
+    fprintf(file, "}}}");
+    REQUIRE(fclose(file) == 0);
+    OK(ree_tokenizer_load(path, &tokenizer, &err));
+    return tokenizer;
+}
+
+// on_token ends an answer within a character. What stands for it then, U+FFFD, is a stop text, but
+// no token completed it: the answer is interrupted.
+static void test_ended_within(const char *model) {
+    struct ree_generator *g = open_generator(model);
+    const struct ree_prompt prompt = {(const int32_t[]){0, 41, 74}, 3};
+    const char *stop = "\xEF\xBF\xBD";
+    struct ree_tokenizer *tokenizer = NULL;
+    int32_t first = -1;
+    for (int i = 0; i < 2; i++) {
+        struct streamed streamed = {0};
+        struct ree_completion_options options = sixteen(&streamed);
+        struct ree_completion *c = NULL;
+        options.on_token = end_at_once;
+        options.stops = &stop;
+        options.n_stops = (size_t)i;
+        OK(ree_completion_create(g, tokenizer, &prompt, 1, &options, &c, &err));
+        OK(ree_completion_run(c, &err));
+        const struct ree_generation *made = ree_completion_generation(c, 0);
+        REQUIRE(made->n == 4);
+        if (i == 0)
+            tokenizer = words_but_one(ree_generator_info(g)->vocab_size, first = made->ids[3]);
+        CHECK(made->ids[3] == first && made->finish == REE_FINISH_INTERRUPTED);
+        CHECK(strcmp(ree_completion_text(c, 0, NULL), "") == 0);
+        ree_completion_destroy(c);
+    }
+    ree_tokenizer_destroy(tokenizer);
+    ree_generator_destroy(g);
+}
+
 // on_token ends the answer: its receipt states a prefix, and a checkpoint can be continued.
 static void test_ended(const char *model) {
     struct ree_generator *g = open_generator(model);
@@ -619,6 +672,7 @@ int main(int argc, char **argv) {
     test_signature(argv[1]);
     test_limits(argv[1]);
     test_ended(argv[1]);
+    test_ended_within(argv[1]);
     test_request(argv[1]);
     test_batch(argv[1]);
     test_tensors(argv[2], argv[3]);

@@ -700,6 +700,26 @@ def nul_in_prompt(folder):
     in_part(path, STORIES, ["prompt encoding"])
 
 
+def text_goes_on(folder):
+    """The decoder gives the prompt's last word a space where a text follows. The text with that space has other tokens."""
+    model = shutil.copytree(STORIES, folder / "model")
+    n = len(json.loads((STORIES / "tokenizer.json").read_text())["model"]["vocab"])
+    vocab = {**{f"w{i}": i for i in range(n)}}
+    del vocab["w80"], vocab["w81"]
+    (model / "tokenizer.json").write_text(json.dumps(
+        {"version": "1.0", "added_tokens": [], "normalizer": None, "post_processor": None,
+         "pre_tokenizer": {"type": "Split", "pattern": {"String": " "}, "behavior": "Isolated", "invert": False},
+         "decoder": {"type": "BPEDecoder", "suffix": "</w>"},
+         "model": {"type": "WordLevel", "vocab": {**vocab, "hi</w>": 80, "hi": 81}, "unk_token": "w0"}}))
+    path = folder / "r.json"
+    make(path, model, "--prompt-ids", "81", "--max-new-tokens", 3)
+    code, found = verify(path, model)
+    check(code == 0 and not found, f"one word: {code} {found}")
+    make(path, model, "--prompt-ids", "80", "--max-new-tokens", 3)
+    check(json.loads(path.read_text())["body"]["prompt"]["text"] == "hi ", "the text of the receipt")
+    in_part(path, model, ["prompt encoding"])
+
+
 def long_special(folder):
     """Special tokens whose texts are too long for a decoder. No run decodes them, so verify must not refuse them."""
     model = shutil.copytree(STORIES, folder / "model")
@@ -959,7 +979,7 @@ def main():
     parser.add_argument("--device")
     args = parser.parse_args()
     cases = [elsewhere, other_models, endings, changes_of_receipts, changes_of_models, cannot, private, signed, hostile, encoded_texts, boundary, cut_character,
-             ends_and_limits, every_field, encodings, unencodable, nul_in_prompt, long_special, requests, exported, without_cache,
+             ends_and_limits, every_field, encodings, unencodable, nul_in_prompt, text_goes_on, long_special, requests, exported, without_cache,
              tensors, interrupted]
     if args.device:
         harness.need_device(args.ree_run, args.device)

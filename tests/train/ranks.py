@@ -147,6 +147,9 @@ def refused():
     cases = [((9, call), "a batch of 8 samples cannot be divided among 9 ranks"),
              ((1, call), (1, [*call, "--seed", 1]), "rank 1 has --seed 1, but rank 0 has 0"),
              ((1, call), (1, [*call, "--in-order"]), "rank 1 has --in-order on, but rank 0 has off"),
+             ((1, call), (1, [*call, "--no-fold"]), "rank 1 has --no-fold (0 or 1) 1, but rank 0 has 0"),
+             ((1, call), (1, [*call, "--operation-set", "default"]),
+              "rank 1 has --operation-set default, but rank 0 has reproducible"),
              ((1, call), (1, ["train", step, "--data", other, "--steps", 2]), "rank 1 has the samples' SHA-256"),
              ((1, call), (1, ["train", steps.DATA / "pictures.onnx", "--data", folder / "pictures.npz", "--steps", 2]), "rank 1 has the step's"),
              ((2, [*call, "--trace", folder / "a.trace"]), "cannot be traced")]
