@@ -236,7 +236,7 @@ sanitize() {
     # Little optimization, so that undefined behaviour reaches the sanitizer.
     configure -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS_RELEASE="-O1 -g -DNDEBUG" -DREE_SANITIZE="$mode" \
         -DREE_STRICT_ALIASING=ON -DREE_CC_AVX2=OFF -DREE_CC_AVX512=OFF -DREE_CC_AVX512VNNI=OFF \
-        -DREE_CC_AVX512BF16=OFF \
+        -DREE_CC_AVX512BF16=OFF -DREE_CC_AMXINT8=OFF \
         -DREE_CC_AVXVNNI=OFF >"$build/configure.log" 2>&1 || {
         tail -n 20 "$build/configure.log"
         return 1

@@ -47,6 +47,7 @@ enum ree_cpu_feature {
     REE_CPU_FEATURE_AVX512VNNI,
     REE_CPU_FEATURE_AVXVNNI,
     REE_CPU_FEATURE_AVX512BF16,
+    REE_CPU_FEATURE_AMXINT8, // tiles of bytes, which the operating system lets this process use
     REE_CPU_FEATURE_DOTPROD, // dot products of bytes, of NEON
     REE_N_CPU_FEATURES
 };

@@ -20,11 +20,22 @@ const char *ree_cpu_isa_name(enum ree_cpu_isa isa) {
 #include <cpuid.h>
 
 // Reads bit `bit` of register `which` (eax, ebx, ecx, edx), for features that the compiler's
-// run-time support has no name for. These features use only registers that the check for AVX2 or
-// AVX-512 has shown to be saved.
+// run-time support has no name for. Except for AMX, these features use only registers that the
+// check for AVX2 or AVX-512 has shown to be saved.
 static bool cpuid_bit(unsigned leaf, unsigned subleaf, int which, int bit) {
     unsigned r[4] = {0};
     return __get_cpuid_count(leaf, subleaf, &r[0], &r[1], &r[2], &r[3]) && (r[which] >> bit & 1);
+}
+#endif
+
+#ifdef REE_CPU_HAVE_AMXINT8
+#include <sys/syscall.h>
+
+// Asks Linux to let the threads of this process use the tiles. It refuses a thread whose alternate
+// signal stack is too small to save them; then they stay unused.
+static bool may_use_tiles(void) {
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
 }
 #endif
 
@@ -80,6 +91,13 @@ static bool find_feature(enum ree_cpu_feature feature) {
     case REE_CPU_FEATURE_AVX512BF16:
 #ifdef REE_CPU_HAVE_AVX512BF16
         return ree_cpu_isa_available(REE_CPU_AVX512) && cpuid_bit(7, 1, 0, 5);
+#else
+        return false;
+#endif
+    case REE_CPU_FEATURE_AMXINT8:
+#ifdef REE_CPU_HAVE_AMXINT8
+        return ree_cpu_isa_available(REE_CPU_AVX512) && cpuid_bit(7, 0, 3, 24) && // AMX-TILE
+               cpuid_bit(7, 0, 3, 25) && may_use_tiles();
 #else
         return false;
 #endif

@@ -13,7 +13,7 @@
 #include "device/cpu/matmul.h"
 #include "device/cpu/tiles_int8.h"
 
-#define GROUP_ROWS 96 // a multiple of the rows of every tile
+#define GROUP_ROWS 192 // a multiple of the rows of every tile
 #define MAX_COLS (REE_PANEL_VECS * 16)
 
 static uint32_t min_u32(uint32_t a, uint32_t b) {
@@ -44,10 +44,12 @@ struct job {
 
 // Packs row `row`, number i of a group of n rows. For each word of B there are `distance` words
 // (tiles_int8.h): word `first` of them holds the terms first, first + distance, and so on of those
-// in the word of B.
+// in the word of B. `to` begins the group.
 static void pack_row(const struct job *s, uint32_t row, uint32_t i, uint32_t n, ree_any_u32 *to) {
     const struct ree_matmul_params *p = s->p;
     uint32_t terms = s->tiles->terms[p->b_bits], per_b = 32 / p->b_bits, distance = per_b / terms;
+    // Words of a run, and from a word of a row to its next one.
+    uint32_t n_words = s->run / terms, next = s->tiles->by_rows ? 1 : n;
     const int8_t *a = s->a_numbers + p->a_offset + (int64_t)row * p->a_stride_m;
     const float *scales = s->a_scales + (size_t)row * ceil_div(p->k, p->a_block);
     int8_t dense[REE_CHUNK];
@@ -63,17 +65,19 @@ static void pack_row(const struct job *s, uint32_t row, uint32_t i, uint32_t n, 
         memset(dense + length, 0, s->run - length);
         for (uint32_t l = 0; l < s->run; l++)
             sum += dense[l];
+        ree_any_u32 *word = to + (s->tiles->by_rows ? i * n_words : i);
         for (uint32_t l = 0; l < s->run; l += per_b)
-            for (uint32_t first = 0; first < distance; first++, to += n) {
+            for (uint32_t first = 0; first < distance; first++, word += next) {
                 const int8_t *t = dense + l + first;
                 if (terms == 4)
-                    to[i] = (uint32_t)(uint8_t)t[0] | (uint32_t)(uint8_t)t[distance] << 8 |
+                    *word = (uint32_t)(uint8_t)t[0] | (uint32_t)(uint8_t)t[distance] << 8 |
                             (uint32_t)(uint8_t)t[2 * distance] << 16 |
                             (uint32_t)(uint8_t)t[3 * distance] << 24;
                 else
-                    to[i] = (uint32_t)(uint16_t)t[0] | (uint32_t)(uint16_t)t[distance] << 16;
+                    *word = (uint32_t)(uint16_t)t[0] | (uint32_t)(uint16_t)t[distance] << 16;
             }
-        int32_t default_zero = (1 << (p->b_bits - 1)) - ree_int8_center(s->tiles, p->b_bits);
+        int32_t default_zero = (1 << (p->b_bits - 1)) - s->tiles->b_center[p->b_bits];
+        to += (size_t)n_words * n;
         to[i] = (uint32_t)(p->has_zero_points ? -sum : -sum * default_zero);
         memcpy(to + n + i, &scales[k0 / p->a_block], sizeof *scales);
         to += 2 * n;
@@ -157,7 +161,7 @@ static void run_units(const void *user, const struct ree_cpu_range *range) {
 enum ree_status ree_matmul_int8(const struct ree_cpu_context *ctx,
                                 const struct ree_matmul_params *p, void *const *operands,
                                 const struct ree_matmul_output *output, struct ree_error *err) {
-    const struct ree_int8_tiles *tiles = ree_int8_tiles_for(ctx);
+    const struct ree_int8_tiles *tiles = ree_int8_tiles_for(ctx, p->m);
     struct job s = {
         .p = p,
         .tiles = tiles,

@@ -29,9 +29,10 @@
 // run, with r rows in the group:
 //     words (words of the run, r), u32
 //     corrections (r), int32: -sum(a) over the run; without zero points of B, -sum(a) * 2^(bits-1),
-//         or 0 if the tiles read B's numbers as q - 2^(bits-1)
+//         or 0 if the tiles read B's numbers as q - 2^(bits-1) (b_center)
 //     scales (r), f32
-// Zeros complete a run that ends beyond K.
+// Zeros complete a run that ends beyond K. Tiles with by_rows have the words of a row side by side
+// instead: (r, words of the run).
 
 // One chunk of a product with one panel of weights.
 struct ree_int8_chunk {
@@ -51,19 +52,16 @@ struct ree_int8_tiles {
     uint32_t lanes; // a panel has REE_PANEL_VECS * lanes columns
     // terms[bits]: terms in a word of packed A that meets numbers of 4 or 8 bits, 2 or 4
     uint32_t terms[9];
-    uint32_t rows; // rows of a group of packed A
-    // The tiles multiply by q - 128 instead of q if B has 8 bits (NEON has no product of a signed
-    // and an unsigned byte).
-    bool b_centered;
+    uint32_t rows;     // rows of a group of packed A
+    uint32_t min_rows; // the tiles are for products of at least so many rows
+    bool by_rows;
+    // b_center[bits]: what the tiles subtract from B's numbers before they multiply. 128 of 8 bits
+    // where both factors are signed (NEON has no product of a signed and an unsigned byte).
+    int32_t b_center[9];
     // Adds the chunk's result to c (n_rows, columns of the panel), row pitch ldc.
     void (*run)(uint32_t n_rows, const struct ree_int8_chunk *chunk, float *c, size_t ldc,
                 uint32_t flags);
 };
-
-// Returns the number that the tiles subtract from B's numbers of `bits` bits before they multiply.
-static inline int32_t ree_int8_center(const struct ree_int8_tiles *tiles, uint32_t bits) {
-    return tiles->b_centered && bits == 8 ? 128 : 0;
-}
 
 // Returns the words of packed A for each run of a row: its terms, correction and scale. bits: of
 // the numbers of B.
@@ -72,6 +70,7 @@ static inline uint32_t ree_int8_run_words(const struct ree_int8_tiles *tiles, ui
     return run / tiles->terms[bits] + 2;
 }
 
-const struct ree_int8_tiles *ree_int8_tiles_for(const struct ree_cpu_context *ctx);
+// Returns the tiles for a product with m rows.
+const struct ree_int8_tiles *ree_int8_tiles_for(const struct ree_cpu_context *ctx, uint32_t m);
 
 #endif

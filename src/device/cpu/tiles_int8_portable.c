@@ -65,15 +65,19 @@ static inline fvec fvec_finish(fvec x) {
 #include "device/cpu/tiles_int8.inc"
 
 // Best first. Of the entries for the context's instruction set, the first one is used whose feature
-// the processor has.
-extern const struct ree_int8_tiles ree_int8_tiles_avx512vnni, ree_int8_tiles_avx512,
-    ree_int8_tiles_avxvnni, ree_int8_tiles_avx2, ree_int8_tiles_neondot, ree_int8_tiles_neon;
+// the processor has and for which the product has enough rows.
+extern const struct ree_int8_tiles ree_int8_tiles_amxint8, ree_int8_tiles_avx512vnni,
+    ree_int8_tiles_avx512, ree_int8_tiles_avxvnni, ree_int8_tiles_avx2, ree_int8_tiles_neondot,
+    ree_int8_tiles_neon;
 
 static const struct {
     enum ree_cpu_isa isa;
     enum ree_cpu_feature feature;
     const struct ree_int8_tiles *tiles;
 } choices[] = {
+#ifdef REE_CPU_HAVE_AMXINT8
+    {REE_CPU_AVX512, REE_CPU_FEATURE_AMXINT8, &ree_int8_tiles_amxint8},
+#endif
 #ifdef REE_CPU_HAVE_AVX512VNNI
     {REE_CPU_AVX512, REE_CPU_FEATURE_AVX512VNNI, &ree_int8_tiles_avx512vnni},
 #endif
@@ -95,9 +99,9 @@ static const struct {
     {REE_CPU_PORTABLE, REE_CPU_FEATURE_NONE, &ree_int8_tiles_portable},
 };
 
-const struct ree_int8_tiles *ree_int8_tiles_for(const struct ree_cpu_context *ctx) {
+const struct ree_int8_tiles *ree_int8_tiles_for(const struct ree_cpu_context *ctx, uint32_t m) {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        if (choices[i].isa != ctx->isa) continue;
+        if (choices[i].isa != ctx->isa || m < choices[i].tiles->min_rows) continue;
         if (choices[i].feature != REE_CPU_FEATURE_NONE &&
             (ctx->no_dot || !ree_cpu_feature_available(choices[i].feature)))
             continue;
