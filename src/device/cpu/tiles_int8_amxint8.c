@@ -39,7 +39,7 @@
 #define MIN_RUN 16    // terms
 #define MAX_RUNS (REE_CHUNK / MIN_RUN)
 
-// Tiles: 0 to 3 are results (two are used), 4 and 5 rows of A, 6 and 7 weights.
+// Tiles: 0 and 1 are results, 4 and 5 rows of A, 6 and 7 weights.
 struct config {
     uint8_t palette, first_row, reserved[14];
     uint16_t row_bytes[16];
@@ -48,7 +48,7 @@ struct config {
 
 static void configure(uint32_t rows, uint32_t terms) {
     _Alignas(64) struct config config = {.palette = 1};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 2; i++) {
         config.rows[i] = (uint8_t)rows;
         config.row_bytes[i] = 4 * LANES;
     }
@@ -122,9 +122,8 @@ static inline const ree_any_u32 *words_of(const struct group *g, uint32_t r) {
     return g->a + (size_t)(r * g->run_words) * g->n_rows;
 }
 
-// Sums of the products of a chunk's runs, of two vectors of columns. Those of one run lie side by
-// side: loads at a distance of 4 KiB from a store would wait for it.
-typedef int32_t run_sums[MAX_RUNS][2][ROWS][LANES];
+// Sums of the products of a chunk's runs and one vector of columns.
+typedef int32_t run_sums[MAX_RUNS][ROWS][LANES];
 
 #define MULTIPLY(c, a_tile, b_tile)                                                                \
     do {                                                                                           \
@@ -134,10 +133,10 @@ typedef int32_t run_sums[MAX_RUNS][2][ROWS][LANES];
             _tile_loadd(b_tile, b + (size_t)(l / 4) * COLS, 4 * COLS);                             \
             _tile_dpbssd(c, a_tile, b_tile);                                                       \
         }                                                                                          \
-        _tile_stored(c, sums[r][j & 1], 4 * LANES);                                                \
+        _tile_stored(c, sums[r], 4 * LANES);                                                       \
     } while (0)
 
-// Sets sums[r][j & 1]. Runs take turns at the tiles, so that one need not wait for the other.
+// Sets sums[r]. Runs take turns at the tiles, so that one need not wait for the other.
 static inline void multiply(const struct group *g, int j, uint32_t r, run_sums sums) {
     const uint32_t run = g->chunk->run;
     const ree_any_u32 *a = words_of(g, r), *b = g->b + (size_t)r * (run / 4) * COLS + j * LANES;
@@ -161,6 +160,7 @@ INLINE void add(const struct group *g, int j, uint32_t r, uint32_t n, run_sums s
     const ree_any_u32 *corrections = words_of(g, r) + t->run / 4 * g->n_rows;
     const ree_any_f32 *scales = (const ree_any_f32 *)(corrections + g->n_rows);
     const __m512 b_scales = _mm512_loadu_ps(t->b_scales + at);
+    const int32_t(*from)[LANES] = sums[r];
     __m512i zeros = _mm512_setzero_si512();
     if (corrected)
         zeros = _mm512_sub_epi32(
@@ -169,7 +169,7 @@ INLINE void add(const struct group *g, int j, uint32_t r, uint32_t n, run_sums s
     UNROLL
     for (uint32_t i = 0; i < ROWS; i++) {
         if (i >= n) continue;
-        __m512i sum = _mm512_load_si512(sums[r][j & 1][i]);
+        __m512i sum = _mm512_load_si512(from[i]);
         if (corrected)
             sum = _mm512_add_epi32(
                 sum, _mm512_mullo_epi32(zeros, _mm512_set1_epi32((int)corrections[i])));
@@ -178,21 +178,19 @@ INLINE void add(const struct group *g, int j, uint32_t r, uint32_t n, run_sums s
     }
 }
 
-// Computes a group of n rows. The tiles multiply the next vector of columns while the sums of one
-// are added.
+// Computes a group of n rows.
 INLINE void run_group(const struct group *g, uint32_t n, const struct results *to, bool corrected) {
     _Alignas(64) run_sums sums;
-    for (uint32_t r = 0; r < g->chunk->n_runs; r++)
-        multiply(g, 0, r, sums);
     for (int j = 0; j < REE_PANEL_VECS; j++) {
         __m512 acc[ROWS];
         UNROLL
         for (uint32_t i = 0; i < ROWS; i++)
             acc[i] = _mm512_setzero_ps();
-        for (uint32_t r = 0; r < g->chunk->n_runs; r++) {
-            if (j + 1 < REE_PANEL_VECS) multiply(g, j + 1, r, sums);
+        // In turns, not run by run: tile stores among vector instructions take three times as long.
+        for (uint32_t r = 0; r < g->chunk->n_runs; r++)
+            multiply(g, j, r, sums);
+        for (uint32_t r = 0; r < g->chunk->n_runs; r++)
             add(g, j, r, n, sums, corrected, acc);
-        }
         UNROLL
         for (uint32_t i = 0; i < ROWS; i++) {
             if (i >= n) continue;
