@@ -14,23 +14,7 @@
 #include <immintrin.h>
 
 #include "device/cpu/tiles_int8.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED
-#endif
-#endif
-
-#define INLINE static inline __attribute__((always_inline))
-#if defined(SANITIZED)
-#define UNROLL
-#elif defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
+#include "device/cpu/unroll.h"
 
 #define LANES 16
 #define COLS (REE_PANEL_VECS * LANES)
