@@ -70,7 +70,7 @@ def compile_one(source):
 
 os.makedirs(args.folder, exist_ok=True)
 headers = without_mpfr()
-shared = (sources("src/device/cpu/*.c", "avx") + ["src/device/facts.c", "src/device/program_info.c"] +
+shared = (sources("src/device/cpu/*.c", "avx", "amx") + ["src/device/facts.c", "src/device/program_info.c"] +
           ["src/device/cache_folder.c"] +
           sources("src/repops/*.c", "elementary64") + sources("src/base/*.c", "json", "sha256") + ["tests/neon/sha256.c"] +
           sources("src/device/selftest/*.c") +

@@ -102,12 +102,12 @@ def test_tokenizer():
     (work / "words" / "model.onnx").write_bytes(onnx.model(
         [onnx.node("Gather", ["e", "input_ids"], ["logits"])], [onnx.port("input_ids", onnx.INT64, ["b", "s"])],
         [onnx.port("logits", onnx.FLOAT, ["b", "s", 8])], [onnx.tensor("e", onnx.FLOAT, [8, 8], table)]))
-    words = {word: i for i, word in enumerate(["ab" * 5000, "c", "d", "e", "f", "g", "h", "z"])}
+    words = {word: i for i, word in enumerate(["ab" * 1000, "c", "d", "e", "f", "g", "h", "z"])}
     decoders = [{"type": "Fuse"}, {"type": "Replace", "pattern": {"Regex": "(?:a|b)*c"}, "content": "Z"}]
     (work / "words" / "tokenizer.json").write_text(json.dumps(
         {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": None, "post_processor": None,
          "decoder": {"type": "Sequence", "decoders": decoders}, "model": {"type": "WordLevel", "vocab": words, "unk_token": "z"}}))
-    ids = ",".join(["0"] * 20 + ["1"])
+    ids = ",".join(["0"] * 100 + ["1"])
     done = run("words", "--prompt-ids", ids, "--max-new-tokens", "5", "--receipt-path", "words.json")
     check(done.returncode == 0, done.stderr)
     done = run("verify", "words.json", "words", "--prompt-ids", ids)
