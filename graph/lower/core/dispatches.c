@@ -151,6 +151,7 @@ enum ree_status ree_lower_emit(struct ree_lower *lower, enum ree_repop op,
         // the host knows the index, and a dispatch that nothing reads does not fail.
         bool has_index = op == REE_REPOP_GATHER || op == REE_REPOP_SCATTER;
         if (status != REE_INVALID || !has_index) return status;
+        ree_error_clear(lower->err);
         for (uint32_t i = 0; i < n_operands; i++) {
             struct ree_storage *s = operands[i]->storage;
             if (!is_new[i]) continue;
