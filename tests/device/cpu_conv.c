@@ -343,7 +343,7 @@ static void check_epilogues(void) {
 
 // Optional argument: divisor of the numbers of random cases, for an emulated processor.
 int main(int argc, char **argv) {
-    int divisor = argc > 1 ? atoi(argv[1]) : 1;
+    int divisor = argc > 1 ? atoi(argv[1]) : TEST_SANITIZED ? 4 : 1;
     check_infinite_weight();
     check_wrapping();
     check_epilogues();

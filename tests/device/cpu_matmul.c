@@ -319,7 +319,7 @@ static void check_integers(void) {
 
 // Optional argument: divisor of the number and size of some cases, for an emulated processor.
 int main(int argc, char **argv) {
-    int divisor = argc > 1 ? atoi(argv[1]) : 1;
+    int divisor = argc > 1 ? atoi(argv[1]) : TEST_SANITIZED ? 4 : 1;
     check_empty();
     check_negative_zero();
     check_negative_zero_narrow();
@@ -327,7 +327,7 @@ int main(int argc, char **argv) {
     check_epilogues();
     check_tile_edges();
     check_random_sizes(700 / divisor);
-    check_large(TEST_SANITIZED ? 4 : (uint32_t)divisor);
+    check_large((uint32_t)divisor);
     printf("%ld runs\n", n_runs);
     return test_finish();
 }

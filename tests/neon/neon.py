@@ -15,7 +15,7 @@ for name in ("--source", "--folder", "--cc", "--qemu", "--host-hash"):
     parser.add_argument(name, required=True)
 args = parser.parse_args()
 # The longest first, with their arguments: fewer random cases than on a real processor.
-TESTS = {"conv": ("4",), "matmul": ("4",), "products": (), "device": (), "float_env": ()}
+TESTS = {"conv": ("4",), "matmul": ("4",), "products": ("4",), "device": (), "float_env": ()}
 FLAGS = """-std=gnu17 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -D_GNU_SOURCE
     -DREE_CPU_HAVE_NEON -DREE_CPU_HAVE_NEONDOT -I. -Isrc -Itests -Itests/device -Wall -Wextra
     -Werror -Wno-format-truncation""".split()
