@@ -111,8 +111,9 @@ static enum ree_status note_difference(struct ree_verification *v,
     return failed ? ree_no_memory(err) : REE_OK;
 }
 
-// Sets *out to whether the receipt states the text that the tokens give as a whole text. A decoder
-// may hold back the last token's end, which is another one where a text goes on.
+// Sets *out to whether the prompt's text in a receipt is the text that the tokens give if nothing
+// follows them. A decoder may end the last token differently if text follows, such as a word with
+// a space.
 static enum ree_status states_whole_text(const struct ree_tokenizer *tokenizer, const int32_t *ids,
                                          size_t n, bool *out, struct ree_error *err) {
     struct ree_answer stated;
@@ -148,8 +149,9 @@ enum ree_status ree_verify_encoding(struct ree_verification *v,
     if (status != REE_OK)
         ; // returned to the caller
     else if (agrees && !is_whole)
-        ree_verify_add(v, "prompt encoding", REE_VERIFY_NOT_CHECKED,
-                       "the tokens are those of a text that ends otherwise than the prompt's text");
+        ree_verify_add(
+            v, "prompt encoding", REE_VERIFY_NOT_CHECKED,
+            "the tokens encode another text: it ends differently from the prompt's text");
     else if (same(ids, n, plain, n_plain))
         ree_verify_add(v, "prompt encoding", REE_VERIFY_AGREES, "%s", "");
     else if (special && same(ids, n, special, n_special))

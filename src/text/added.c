@@ -159,7 +159,7 @@ enum ree_status ree_added_prepare(struct ree_tokenizer *tokenizer, struct ree_er
                                                                         : tokenizer->added_vocab.n;
     tokenizer->added_by_id = ree_alloc((tokenizer->n_ids + 1) * sizeof *tokenizer->added_by_id);
     struct ree_trie_entry *entries = ree_alloc_zeroed(tokenizer->n_added + 1, sizeof *entries);
-    struct ree_normalizing run = {0}; // the limits are those of all tokens together
+    struct ree_normalizing run = {0}; // one limit for all tokens together
     enum ree_status status = ree_matcher_create(&run.matcher, err);
     if (status == REE_OK && (!tokenizer->added_by_id || !entries))
         status = ree_fail(err, REE_NO_MEMORY, "no memory for added tokens");

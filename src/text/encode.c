@@ -75,8 +75,8 @@ static enum ree_status encode(struct encoder *encoder, const char *text, size_t 
                                       &encoder->n_steps_left,
                                       encode_raw,
                                       encoder};
-    // The limits are those of the whole text. With limits for each part between added tokens, a
-    // text of many parts would have no limit.
+    // These limits apply to the whole text. If each part between added tokens had limits of its
+    // own, a text of many parts would have none.
     struct ree_normalizing *normalizing = &encoder->normalizing;
     REE_TRY(ree_matcher_create(&normalizing->matcher, err));
     ree_matcher_add_text(normalizing->matcher, n);

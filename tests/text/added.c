@@ -158,7 +158,7 @@ static enum ree_status encode_parts(struct ree_tokenizer *tokenizer, const char 
     return status;
 }
 
-// The limits of growth are those of the whole text, not of each part between added tokens.
+// The whole text has one limit of growth; parts between added tokens have none of their own.
 static void growth_of_parts(void) {
 #define REPLACE_A(content)                                                                         \
     "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"" content "\"}"

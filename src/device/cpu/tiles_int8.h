@@ -55,8 +55,8 @@ struct ree_int8_tiles {
     uint32_t rows;     // rows of a group of packed A
     uint32_t min_rows; // the tiles are for products of at least so many rows
     bool by_rows;
-    // b_center[bits]: what the tiles subtract from B's numbers before they multiply. 128 of 8 bits
-    // where both factors are signed (NEON has no product of a signed and an unsigned byte).
+    // b_center[bits]: what the tiles subtract from each number of B before they multiply. Where
+    // both factors must be signed bytes (NEON, AMX), it is 128 for 8 bits.
     int32_t b_center[9];
     // Adds the chunk's result to c (n_rows, columns of the panel), row pitch ldc.
     void (*run)(uint32_t n_rows, const struct ree_int8_chunk *chunk, float *c, size_t ldc,
