@@ -113,6 +113,9 @@ enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const
 // computes correctly.
 enum ree_status ree_cpu_execute_threads(const struct ree_dispatch *dispatch, void *const *operands,
                                         uint32_t n_threads, struct ree_error *err);
+// Runs the self-tests that the first call of ree_cpu_execute would run, so that they may overlap with
+// other work. Ignores an error: that call reports it.
+void ree_cpu_execute_soon(void);
 // Sets the folder of the file with results of ree_cpu_execute's self-tests; cache_dir is as in
 // struct ree_device_options. ree_device_open calls it, so the folder is that of the device opened
 // last. Before the first call no results are read or written.

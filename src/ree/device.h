@@ -37,6 +37,9 @@ struct ree_device_options {
     const char *cache_dir;
     // For tests; NULL: none.
     const struct ree_device_testing *testing;
+    // Vulkan: also measure functions of the device that ree does not use, and list them as facts of
+    // the kind "not used".
+    bool all_facts;
 };
 
 // Opens a device. `spec` is "cpu", "cuda" or "vulkan" for the first device of that kind, or
@@ -63,7 +66,8 @@ struct ree_device_fact {
     // - "self-test": the name is "passed", "failed" or "not tested"; the value says which kernel or
     //   pipeline, and why it failed. ree runs another form instead of a failed one
     // - "cache": the name is "not used", the value is the reason
-    // - "not used": a function of the device that ree tested only for information
+    // - "not used": a function of the device that ree tested only for information, if
+    //   ree_device_options.all_facts is set
     const char *kind;
     const char *name;
     const char *value;

@@ -12,8 +12,11 @@ static struct ree_error err;
 static struct ree_device *open_device(const char *which, const char *broken, const char *form) {
     struct ree_device_testing testing = {
         .size = sizeof testing, .break_primitive = broken, .force_form = form};
-    struct ree_device_options options = {
-        .size = sizeof options, .validation = true, .cache_dir = "", .testing = &testing};
+    struct ree_device_options options = {.size = sizeof options,
+                                         .validation = true,
+                                         .cache_dir = "",
+                                         .testing = &testing,
+                                         .all_facts = !broken && !form};
     struct ree_device *device;
     enum ree_status status = ree_vulkan_device_open(which, &options, &device, &err);
     CHECK_MSG(status == REE_OK, "%s", err.message);
@@ -31,6 +34,9 @@ static void probe_notices(const char *which) {
         const struct ree_vk_verdict *before = ree_vk_of(sound)->verdicts;
         const struct ree_vk_verdict *after = ree_vk_of(device)->verdicts;
         CHECK(after[p].form == REE_VK_INTEGER);
+        const struct ree_device_fact *fact;
+        for (size_t i = device->vtable->facts(device, &fact); i > 0; i--, fact++)
+            CHECK(strcmp(fact->kind, "not used") != 0); // all_facts is not set
         CHECK(after[p].tried[REE_VK_NATIVE] && after[p].n_wrong[REE_VK_NATIVE] > 0);
         for (int q = 0; q < REE_VK_N_PRIMITIVES; q++)
             CHECK_MSG(q == p || after[q].form == before[q].form, "%s broken changes %s",

@@ -18,6 +18,10 @@ static pid_t self;
 // Number of times that code of this program ran in a child; in shared memory.
 static volatile int *in_child;
 
+static void count_calls(void *user) {
+    ++*(int *)user;
+}
+
 static bool is_refused(const char *which, const char *how) {
     struct ree_device_testing testing = {.size = sizeof testing, .break_primitive = how};
     struct ree_device_options options = {
@@ -139,15 +143,16 @@ static void ends_with_parent(const char *which) {
 static void passes(const char *which) {
     struct ree_device_options options = {.size = sizeof options, .cache_dir = ""};
     fflush(stdout);
-    int out = dup(STDOUT_FILENO), in = dup(STDIN_FILENO);
+    int out = dup(STDOUT_FILENO), in = dup(STDIN_FILENO), n_calls = 0;
     close(STDOUT_FILENO);
     close(STDIN_FILENO);
-    enum ree_status status = ree_vk_try_driver(which, &options, "test", &err);
+    enum ree_status status =
+        ree_vk_try_driver(which, &options, "test", count_calls, &n_calls, &err);
     dup2(out, STDOUT_FILENO);
     dup2(in, STDIN_FILENO);
     close(out);
     close(in);
-    CHECK_MSG(status == REE_OK, "without standard streams: %s", err.message);
+    CHECK_MSG(status == REE_OK && n_calls == 1, "without standard streams: %s", err.message);
     signal(SIGCHLD, SIG_IGN);
     struct ree_device *device;
     status = ree_vulkan_device_open(which, &options, &device, &err);

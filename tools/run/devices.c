@@ -147,6 +147,7 @@ int ree_run_devices(int argc, char **argv) {
         each.spec = spec ? spec : listings[i].spec;
         each.testing.probes_again = true; // this command shows what the device does now
         restrict_options(&each);
+        each.options.all_facts = true;
         if (cli_device_open(&each, &device, &err) != REE_OK && spec) {
             cJSON_Delete(root);
             strbuf_finish(&text);

@@ -55,6 +55,13 @@ enum ree_status ree_cpu_execute(const struct ree_dispatch *dispatch, void *const
     return execute(dispatch, operands, &scratch, 1, err);
 }
 
+void ree_cpu_execute_soon(void) {
+    REE_FLOAT_ENV_WORKER();
+    enum ree_cpu_isa isa;
+    struct ree_error err;
+    ree_cpu_isa_select_any(&isa, &err);
+}
+
 // Problems that are computed here are small, and each thread's stack counts as memory.
 #define MAX_THREADS 16
 

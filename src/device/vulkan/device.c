@@ -270,11 +270,17 @@ static enum ree_status create(struct ree_vk **out, struct ree_error *err) {
 }
 
 // First half of opening: the instance and the driver's properties.
+static enum ree_status find_driver(struct ree_vk *vk, const char *which,
+                                   const struct ree_device_options *options,
+                                   struct ree_error *err) {
+    REE_TRY(ree_vk_instance_init(vk, which, options->validation, err));
+    return query(vk, err);
+}
+
 static enum ree_status identify_driver(struct ree_vk *vk, const char *which,
                                        const struct ree_device_options *options,
                                        struct ree_error *err) {
-    REE_TRY(ree_vk_instance_init(vk, which, options->validation, err));
-    REE_TRY(query(vk, err));
+    REE_TRY(find_driver(vk, which, options, err));
     ree_vk_identify(vk, options->cache_dir);
     return REE_OK;
 }
@@ -301,21 +307,14 @@ static enum ree_status finish_opening(struct ree_vk *vk, enum ree_status status,
     return status;
 }
 
-static enum ree_status open_device(const char *which, const struct ree_device_options *options,
-                                   bool was_just_tried, struct ree_device **out,
-                                   struct ree_error *err) {
+enum ree_status ree_vk_open(const char *which, const struct ree_device_options *options,
+                            struct ree_device **out, struct ree_error *err) {
     struct ree_vk *vk;
     *out = NULL;
     REE_TRY(create(&vk, err));
-    vk->was_just_tried = was_just_tried;
     enum ree_status status = identify_driver(vk, which, options, err);
     if (status == REE_OK) status = open_steps(vk, options, err);
     return finish_opening(vk, status, out);
-}
-
-enum ree_status ree_vk_open(const char *which, const struct ree_device_options *options,
-                            struct ree_device **out, struct ree_error *err) {
-    return open_device(which, options, false, out, err);
 }
 
 enum ree_status ree_vk_open_for_compiling(const char *which, struct ree_vk **out,
@@ -328,6 +327,24 @@ enum ree_status ree_vk_open_for_compiling(const char *which, struct ree_vk **out
         has_extension(vk->physical, VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
     REE_TRY(create_handle(vk, err));
     return ree_vk_pipelines_init(vk, err);
+}
+
+// What the parent does while the child probes the driver. It runs no code on the device: it only
+// repeats what it did before the fork, and tests the CPU's kernels, which will compute the expected
+// results of the device's self-tests.
+struct second_open {
+    const char *which;
+    const struct ree_device_options *options;
+    struct ree_vk *vk; // NULL: no memory, or not begun
+    enum ree_status status;
+    struct ree_error err;
+};
+
+static void begin_again(void *user) {
+    struct second_open *second = user;
+    if (create(&second->vk, &second->err) != REE_OK) return;
+    second->status = find_driver(second->vk, second->which, second->options, &second->err);
+    ree_cpu_execute_soon();
 }
 
 static enum ree_status open_or_try(const char *which, const struct ree_device_options *options,
@@ -344,8 +361,23 @@ static enum ree_status open_or_try(const char *which, const struct ree_device_op
     memcpy(name, vk->base.name, sizeof name);
     // Close the instance before the fork: the child would not have the driver's threads.
     destroy(&vk->base);
-    REE_TRY(ree_vk_try_driver(which, options, name, err));
-    return open_device(which, options, true, out, err);
+    struct second_open second = {.which = which, .options = options};
+    status = ree_vk_try_driver(which, options, name, begin_again, &second, err);
+    if (!second.vk && status == REE_OK) begin_again(&second); // there was no child
+    if (!second.vk && status == REE_OK)
+        status = ree_fail(err, REE_NO_MEMORY, "no memory for a device");
+    if (!second.vk) return status;
+    if (status == REE_OK && second.status != REE_OK) {
+        if (err) *err = second.err;
+        status = second.status;
+    }
+    if (status == REE_OK) {
+        // Only now, because it reads what the child has recorded.
+        ree_vk_identify(second.vk, options->cache_dir);
+        second.vk->was_just_tried = true;
+        status = open_steps(second.vk, options, err);
+    }
+    return finish_opening(second.vk, status, out);
 }
 
 enum ree_status ree_vulkan_device_open(const char *which, const struct ree_device_options *options,

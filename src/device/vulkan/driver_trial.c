@@ -151,7 +151,8 @@ static void reap(pid_t child, bool was_killed, char *out, size_t size) {
 }
 
 enum ree_status ree_vk_try_driver(const char *which, const struct ree_device_options *options,
-                                  const char *name, struct ree_error *err) {
+                                  const char *name, void (*meanwhile)(void *user), void *user,
+                                  struct ree_error *err) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return REE_OK;
     const pid_t parent = getpid();
@@ -172,6 +173,7 @@ enum ree_status ree_vk_try_driver(const char *which, const struct ree_device_opt
         close(ends[0]);
         return REE_OK;
     }
+    meanwhile(user);
     enum outcome outcome = wait_for_report(ends[0]);
     close(ends[0]);
     if (outcome == STUCK) kill(child, SIGKILL);

@@ -101,7 +101,7 @@ enum ree_status ree_vk_facts_init(struct ree_vk *vk, struct ree_error *err) {
     add_features(facts, vk);
     for (int p = 0; p < REE_VK_N_PRIMITIVES; p++)
         add_verdict(facts, vk, (enum ree_vk_primitive)p);
-    for (int f = 0; f < REE_VK_N_OBSERVED; f++)
+    for (int f = 0; ree_vk_has_observed(vk) && f < REE_VK_N_OBSERVED; f++)
         add_observation(facts, vk, (enum ree_vk_observed)f);
     ree_vk_selftest_facts(vk);
     ree_facts_add_cache(facts, vk->cache_path);

@@ -1,6 +1,6 @@
 // Measures how often a device's own exp, tanh, inversesqrt and float(int(x)) differ from the
 // correctly rounded result. ree computes these functions from the probed primitives, so only the
-// output of `ree-run devices` depends on this measurement.
+// output of `ree-run devices` depends on this measurement, and only that command asks for it.
 //
 // Also measures after how many iterations the driver ends a loop. The encoders use this limit.
 #include "device/vulkan/vulkan.h"
@@ -66,10 +66,14 @@ static enum ree_status observe(struct ree_vk *vk, struct ree_device_buffer *bloc
     return REE_OK;
 }
 
+bool ree_vk_has_observed(const struct ree_vk *vk) {
+    return vk->observations[0].n_vectors > 0;
+}
+
 enum ree_status ree_vk_observe(struct ree_vk *vk, struct ree_error *err) {
     struct ree_device_buffer *block = NULL, *inputs = NULL, *results = NULL;
+    if (ree_vk_has_observed(vk)) return REE_OK;
     const uint64_t size = (uint64_t)REE_VK_N_OBSERVED * N_EACH * sizeof(uint32_t);
-    memset(vk->observations, 0, sizeof vk->observations);
     enum ree_status status = ree_vk_host_buffer_create(vk, 256, &block, err);
     if (status == REE_OK) status = ree_vk_host_buffer_create(vk, size, &inputs, err);
     if (status == REE_OK) status = ree_vk_host_buffer_create(vk, size, &results, err);

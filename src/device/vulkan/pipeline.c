@@ -31,12 +31,26 @@ struct key {
     struct ree_expr_instr instrs[REE_EXPR_MAX_INSTRS];
 };
 
+enum progress { PLANNED, BEING_MADE, MADE };
+
 struct ree_vk_cached_pipeline {
     struct ree_vk_pipeline base;
     struct ree_vk_cached_pipeline *next;
     uint64_t hash;
     struct key key;
-    const struct ree_expr *expr; // borrowed; NULL once the pipeline is in the device's list
+    // Only in a list of planned pipelines. expr is borrowed.
+    const struct ree_expr *expr;
+    enum progress progress;
+};
+
+// Threads that create planned pipelines.
+struct ree_vk_makers {
+    struct ree_vk *vk;
+    pthread_mutex_t lock;
+    pthread_cond_t made; // signalled after each pipeline
+    struct ree_vk_cached_pipeline *list;
+    pthread_t threads[MAX_THREADS];
+    uint32_t n_threads;
 };
 
 static void key_init(struct key *key, const struct ree_vk_step *step, const struct ree_expr *expr) {
@@ -424,10 +438,127 @@ static struct ree_vk_cached_pipeline *find(struct ree_vk_cached_pipeline *list,
 
 static void insert(struct ree_vk *vk, struct ree_vk_cached_pipeline *pipeline) {
     vk->n_unsaved++;
+    pipeline->expr = NULL;
     pipeline->base.shader = pipeline->key.step.shader;
     ree_vk_take_record(vk, &pipeline->base);
     pipeline->next = vk->pipelines;
     vk->pipelines = pipeline;
+}
+
+// Creating several at the same time
+
+bool ree_vk_pipeline_plan(struct ree_vk *vk, const struct ree_vk_step *step,
+                          const struct ree_expr *expr, struct ree_vk_cached_pipeline **list) {
+    struct key key;
+    key_init(&key, step, expr);
+    const uint64_t hash = hash_bytes(&key, sizeof key);
+    if (find(vk->pipelines, &key, hash) || find(*list, &key, hash)) return false;
+    struct ree_vk_cached_pipeline *pipeline = ree_alloc_zeroed(1, sizeof *pipeline);
+    if (!pipeline) return false;
+    pipeline->hash = hash;
+    memcpy(&pipeline->key, &key, sizeof key);
+    pipeline->expr = expr;
+    while (*list) // the first one that is needed is the first one that is made
+        list = &(*list)->next;
+    *list = pipeline;
+    return true;
+}
+
+static void *make_planned(void *user) {
+    REE_FLOAT_ENV_WORKER();
+    struct ree_vk_makers *makers = user;
+    pthread_mutex_lock(&makers->lock);
+    for (;;) {
+        struct ree_vk_cached_pipeline *pipeline = makers->list;
+        while (pipeline && pipeline->progress != PLANNED)
+            pipeline = pipeline->next;
+        if (!pipeline) break;
+        pipeline->progress = BEING_MADE;
+        pthread_mutex_unlock(&makers->lock);
+        struct ree_error err;
+        create_pipeline(makers->vk, &pipeline->key.step, pipeline->expr, &pipeline->base, &err);
+        pthread_mutex_lock(&makers->lock);
+        pipeline->progress = MADE;
+        pthread_cond_broadcast(&makers->made);
+    }
+    pthread_mutex_unlock(&makers->lock);
+    return NULL;
+}
+
+static void free_list(struct ree_vk_cached_pipeline *list) {
+    while (list) {
+        struct ree_vk_cached_pipeline *next = list->next;
+        ree_free(list);
+        list = next;
+    }
+}
+
+void ree_vk_pipelines_start(struct ree_vk *vk, struct ree_vk_cached_pipeline *list,
+                            uint32_t n_threads) {
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    struct ree_vk_makers *makers = n_threads ? ree_alloc_zeroed(1, sizeof *makers) : NULL;
+    if (!makers || pthread_attr_init(&attributes) != 0) {
+        ree_free(makers);
+        free_list(list);
+        return;
+    }
+    *makers = (struct ree_vk_makers){.vk = vk,
+                                     .lock = PTHREAD_MUTEX_INITIALIZER,
+                                     .made = PTHREAD_COND_INITIALIZER,
+                                     .list = list};
+    // Drivers compile on the stack of the calling thread, so it must be large. The program's
+    // signal handlers must not run on these threads.
+    const bool is_deep = pthread_attr_setstacksize(&attributes, STACK_SIZE) == 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (is_deep && makers->n_threads < n_threads && makers->n_threads < MAX_THREADS &&
+           pthread_create(&makers->threads[makers->n_threads], &attributes, make_planned, makers) ==
+               0)
+        makers->n_threads++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    vk->makers = makers;
+}
+
+// Takes the planned pipeline of this key out of the makers' list, after waiting for its maker if
+// one has begun. Returns NULL if it is not made: it is not planned, no maker has begun it, or the
+// driver cannot create it. Then the caller creates it, which gives the error.
+static struct ree_vk_cached_pipeline *take_made(struct ree_vk *vk, const struct key *key,
+                                                uint64_t hash) {
+    struct ree_vk_makers *makers = vk->makers;
+    if (!makers) return NULL;
+    pthread_mutex_lock(&makers->lock);
+    struct ree_vk_cached_pipeline *pipeline = find(makers->list, key, hash);
+    if (pipeline) {
+        while (pipeline->progress == BEING_MADE)
+            pthread_cond_wait(&makers->made, &makers->lock);
+        struct ree_vk_cached_pipeline **link = &makers->list;
+        while (*link != pipeline)
+            link = &(*link)->next;
+        *link = pipeline->next;
+    }
+    pthread_mutex_unlock(&makers->lock);
+    if (!pipeline || pipeline->base.handle) return pipeline;
+    ree_free(pipeline);
+    return NULL;
+}
+
+void ree_vk_pipelines_join(struct ree_vk *vk) {
+    struct ree_vk_makers *makers = vk->makers;
+    if (!makers) return;
+    for (uint32_t i = 0; i < makers->n_threads; i++)
+        pthread_join(makers->threads[i], NULL);
+    while (makers->list) {
+        struct ree_vk_cached_pipeline *pipeline = makers->list;
+        makers->list = pipeline->next;
+        if (pipeline->base.handle)
+            insert(vk, pipeline);
+        else
+            ree_free(pipeline);
+    }
+    vk->makers = NULL;
+    ree_free(makers);
 }
 
 enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step *step,
@@ -437,6 +568,7 @@ enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step 
     key_init(&key, step, expr);
     const uint64_t hash = hash_bytes(&key, sizeof key);
     struct ree_vk_cached_pipeline *pipeline = find(vk->pipelines, &key, hash);
+    if (!pipeline && (pipeline = take_made(vk, &key, hash)) != NULL) insert(vk, pipeline);
     if (pipeline) {
         *out = &pipeline->base;
         if (pipeline->base.handle) return REE_OK;
@@ -459,77 +591,4 @@ enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step 
     if (status != REE_OK) ree_vk_reject_pipeline(vk, &pipeline->base, err ? err->message : "");
     *out = &pipeline->base;
     return status;
-}
-
-// Creating several at the same time
-
-bool ree_vk_pipeline_plan(struct ree_vk *vk, const struct ree_vk_step *step,
-                          const struct ree_expr *expr, struct ree_vk_cached_pipeline **list) {
-    struct key key;
-    key_init(&key, step, expr);
-    const uint64_t hash = hash_bytes(&key, sizeof key);
-    if (find(vk->pipelines, &key, hash) || find(*list, &key, hash)) return false;
-    struct ree_vk_cached_pipeline *pipeline = ree_alloc_zeroed(1, sizeof *pipeline);
-    if (!pipeline) return false;
-    pipeline->hash = hash;
-    memcpy(&pipeline->key, &key, sizeof key);
-    pipeline->expr = expr;
-    pipeline->next = *list;
-    *list = pipeline;
-    return true;
-}
-
-struct work {
-    struct ree_vk *vk;
-    pthread_mutex_t lock;
-    struct ree_vk_cached_pipeline *next;
-};
-
-static void *create_planned(void *user) {
-    REE_FLOAT_ENV_WORKER();
-    struct work *work = user;
-    for (;;) {
-        struct ree_error err;
-        pthread_mutex_lock(&work->lock);
-        struct ree_vk_cached_pipeline *pipeline = work->next;
-        if (pipeline) work->next = pipeline->next;
-        pthread_mutex_unlock(&work->lock);
-        if (!pipeline) return NULL;
-        create_pipeline(work->vk, &pipeline->key.step, pipeline->expr, &pipeline->base, &err);
-    }
-}
-
-void ree_vk_pipelines_create(struct ree_vk *vk, struct ree_vk_cached_pipeline *list,
-                             uint32_t n_threads) {
-    struct work work = {.vk = vk, .lock = PTHREAD_MUTEX_INITIALIZER, .next = list};
-    pthread_t threads[MAX_THREADS];
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    uint32_t n_others = 0;
-    if (n_threads > MAX_THREADS) n_threads = MAX_THREADS;
-    if (n_threads > 1 && pthread_attr_init(&attributes) == 0) {
-        // Drivers compile on the stack of the calling thread, so it must be large. The program's
-        // signal handlers must not run on these threads.
-        const bool is_deep = pthread_attr_setstacksize(&attributes, STACK_SIZE) == 0;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        while (is_deep && n_others + 1 < n_threads &&
-               pthread_create(&threads[n_others], &attributes, create_planned, &work) == 0)
-            n_others++;
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        pthread_attr_destroy(&attributes);
-    }
-    if (n_threads > 0) create_planned(&work);
-    for (uint32_t i = 0; i < n_others; i++)
-        pthread_join(threads[i], NULL);
-    while (list) {
-        struct ree_vk_cached_pipeline *pipeline = list;
-        list = pipeline->next;
-        pipeline->expr = NULL;
-        // ree_vk_pipeline_get tries a failed one again and reports the error.
-        if (pipeline->base.handle)
-            insert(vk, pipeline);
-        else
-            ree_free(pipeline);
-    }
 }

@@ -1,6 +1,8 @@
-// Creates the pipelines of a whole program at once, on several threads. Drivers of GPUs compile
-// while they create a pipeline, so this shortens the first run of a model. Pipelines that only
-// self-tests use are created one by one.
+// Creates the pipelines of a whole program on other threads, while the calling thread tests those
+// that are ready. Drivers of GPUs compile while they create a pipeline, so this shortens the first
+// run of a model. Drivers of processors compile the rest when a pipeline first runs, one after the
+// other: the earlier the first self-test, the earlier they begin. Pipelines that only self-tests
+// use are created one by one.
 #include "device/vulkan/encode.h"
 #include "device/vulkan/vulkan.h"
 
@@ -27,6 +29,7 @@ void ree_vk_pipelines_prepare(struct ree_vk *vk, const struct ree_program *progr
             if (encoding.steps[s].n_groups > 0)
                 n += ree_vk_pipeline_plan(vk, &encoding.steps[s], encoding.expr, &list);
     }
-    // A single one is left to ree_vk_pipeline_get.
-    ree_vk_pipelines_create(vk, list, n < 2 ? 0 : n < n_threads ? n : n_threads);
+    // A single one is left to ree_vk_pipeline_get. The calling thread keeps a processor.
+    const uint32_t n_others = n_threads - 1;
+    ree_vk_pipelines_start(vk, list, n < 2 ? 0 : n < n_others ? n : n_others);
 }

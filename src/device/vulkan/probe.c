@@ -260,6 +260,7 @@ static enum ree_status choose(struct ree_vk *vk, const char *force, struct ree_e
 static enum ree_status test_all(struct ree_vk *vk, struct probe *probe,
                                 const struct ree_device_options *options, struct ree_error *err) {
     memset(vk->verdicts, 0, sizeof vk->verdicts);
+    memset(vk->observations, 0, sizeof vk->observations);
     vk->guarded = false;
     REE_TRY(try_forms(vk, probe, options, err));
     if (!has_right_forms(vk)) {
@@ -269,7 +270,6 @@ static enum ree_status test_all(struct ree_vk *vk, struct probe *probe,
         vk->guarded = true;
         REE_TRY(try_forms(vk, probe, options, err));
     }
-    REE_TRY(ree_vk_observe(vk, err));
     return ree_vk_count_loops(vk, err);
 }
 
@@ -301,6 +301,8 @@ enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options 
     if (status == REE_OK && is_known && !vk->was_just_tried)
         status = repeat_native(vk, &probe, &is_known, err);
     if (status == REE_OK && !is_known) status = test_all(vk, &probe, options, err);
+    const bool had_observed = ree_vk_has_observed(vk);
+    if (status == REE_OK && options->all_facts) status = ree_vk_observe(vk, err);
     ree_vk_buffer_destroy(&vk->base, probe.block);
     ree_vk_buffer_destroy(&vk->base, probe.inputs);
     ree_vk_buffer_destroy(&vk->base, probe.results);
@@ -309,6 +311,6 @@ enum ree_status ree_vk_probe(struct ree_vk *vk, const struct ree_device_options 
     vk->forced = ree_forced_form(options) != NULL;
     REE_TRY(choose(vk, ree_forced_form(options), err));
     // A device that is rejected is probed again at the next start.
-    if (can_record && !is_known) ree_vk_probe_keep(vk);
+    if (can_record && !(is_known && ree_vk_has_observed(vk) == had_observed)) ree_vk_probe_keep(vk);
     return REE_OK;
 }

@@ -125,6 +125,7 @@ enum ree_status ree_vk_program_create(struct ree_device *device, const struct re
         status = ree_vk_encode_tested(vk, &source->dispatches[i], &encodings[i], err);
         if (status != REE_OK) ree_fail_prefix(err, "%s", ree_program_info_label(source, i));
     }
+    ree_vk_pipelines_join(vk);
     if (status == REE_OK) status = ree_vk_program_assemble(vk, source, encodings, false, out, err);
     ree_free(encodings);
     ree_vk_pipelines_save(vk);

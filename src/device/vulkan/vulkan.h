@@ -77,6 +77,7 @@ struct ree_vk_pipeline {
     bool counted; // the pipeline is already counted in ree_vk.n_untested
 };
 struct ree_vk_cached_pipeline; // pipeline.c
+struct ree_vk_makers;
 
 // A pipeline that the driver has just compiled.
 struct ree_vk_compilation {
@@ -160,6 +161,7 @@ struct ree_vk {
     uint32_t n_unsaved; // pipelines created since the cache's file was written
     double saved_at;    // ree_clock() when the cache's file was last written; 0: not yet
     struct ree_vk_cached_pipeline *pipelines;
+    struct ree_vk_makers *makers; // threads that create pipelines; NULL: none
     // All SPIR-V modules, indexed by enum ree_vk_shader; tests may replace this table.
     const struct ree_vk_shader_module *modules;
     unsigned char identity[REE_SHA256_SIZE]; // digest of the driver and what affects its compiler
@@ -178,8 +180,9 @@ struct ree_vk {
     // probe.c
     char *probe_path; // path of the file with the probe's results; NULL: none is kept
     struct ree_vk_verdict verdicts[REE_VK_N_PRIMITIVES];
-    struct ree_vk_observation observations[REE_VK_N_OBSERVED]; // observe.c
-    struct ree_facts facts;                                    // facts.c
+    // observe.c; all zero: not measured
+    struct ree_vk_observation observations[REE_VK_N_OBSERVED];
+    struct ree_facts facts; // facts.c
 };
 
 static inline struct ree_vk *ree_vk_of(struct ree_device *device) {
@@ -221,9 +224,11 @@ void ree_vk_note_known_driver(struct ree_vk *vk);
 // instance. Fails with REE_DEVICE if the child crashes or does not return in time. Succeeds if the
 // child cannot open the device: the caller sees that error when it opens the device itself. Also
 // succeeds if no process can be created (a limit, a sandbox); the driver is then used without this
-// test. name: the device's name, for messages.
+// test. name: the device's name, for messages. Calls `meanwhile` while the child is at work, at most
+// once; it must not run code on the device.
 enum ree_status ree_vk_try_driver(const char *which, const struct ree_device_options *options,
-                                  const char *name, struct ree_error *err);
+                                  const char *name, void (*meanwhile)(void *user), void *user,
+                                  struct ree_error *err);
 
 // device.c
 
@@ -288,9 +293,9 @@ void ree_vk_unidentify(struct ree_vk *vk);
 
 // prepare.c
 
-// Creates, on several threads, the pipelines that the program's dispatches use in the forms that
-// ree_vk_first_forms returns. Creates none if there is one processor, or if the validation layer is
-// on. Skips a pipeline that cannot be created: ree_vk_pipeline_get later reports its error.
+// Starts to create, on other threads, the pipelines that the program's dispatches use in the forms
+// that ree_vk_first_forms returns. Starts nothing if there is one processor, or if the validation
+// layer is on. The program must stay valid until ree_vk_pipelines_join.
 void ree_vk_pipelines_prepare(struct ree_vk *vk, const struct ree_program *program);
 
 // pipeline.c
@@ -314,11 +319,15 @@ enum ree_status ree_vk_pipeline_get(struct ree_vk *vk, const struct ree_vk_step 
 // pipeline is created.
 bool ree_vk_pipeline_plan(struct ree_vk *vk, const struct ree_vk_step *step,
                           const struct ree_expr *expr, struct ree_vk_cached_pipeline **list);
-// Creates the pipelines of a list that ree_vk_pipeline_plan made, on n_threads threads including
-// the calling one. Takes ownership of the list. n_threads 0: only frees the list. Skips a pipeline
-// that cannot be created: ree_vk_pipeline_get later reports its error.
-void ree_vk_pipelines_create(struct ree_vk *vk, struct ree_vk_cached_pipeline *list,
-                             uint32_t n_threads);
+// Starts up to n_threads threads that create the pipelines of a list that ree_vk_pipeline_plan made.
+// Takes ownership of the list. n_threads 0: only frees it. Meanwhile the calling thread may use the
+// device, but not start other threads; ree_vk_pipeline_get waits for a pipeline that a thread has
+// begun. ree_vk_pipelines_join must follow.
+void ree_vk_pipelines_start(struct ree_vk *vk, struct ree_vk_cached_pipeline *list,
+                            uint32_t n_threads);
+// Waits until all threads have finished, and adds their pipelines to the device's. Skips those that
+// could not be created: ree_vk_pipeline_get later reports their errors.
+void ree_vk_pipelines_join(struct ree_vk *vk);
 // Passes the SPIR-V of one of the device's pipelines to the sink, as the driver received it. Makes
 // it again, because pipelines do not keep it.
 enum ree_status ree_vk_pipeline_show(const struct ree_vk *vk, VkPipeline handle,
@@ -377,8 +386,10 @@ void ree_vk_probe_keep(const struct ree_vk *vk);
 
 // Measures after how many iterations the driver ends a loop, and sets vk->loop_budget.
 enum ree_status ree_vk_count_loops(struct ree_vk *vk, struct ree_error *err);
-// Counts wrong results of the functions of enum ree_vk_observed, and fills vk->observations.
+// Counts wrong results of the functions of enum ree_vk_observed, and fills vk->observations, unless
+// they are filled.
 enum ree_status ree_vk_observe(struct ree_vk *vk, struct ree_error *err);
+bool ree_vk_has_observed(const struct ree_vk *vk);
 const char *ree_vk_observed_name(enum ree_vk_observed function);
 
 // program.c
