@@ -78,30 +78,33 @@ static void shortest(double value, char digits[20], int *out_k, int *out_n) {
     }
 }
 
-static enum ree_status put_number(struct ree_strbuf *out, double value, struct ree_error *err) {
-    if (!isfinite(value)) return ree_fail(err, REE_INVALID, "a number is not finite");
-    if (value == 0) { // also -0
-        ree_strbuf_append(out, "0", 1);
-        return REE_OK;
-    }
+void ree_canonical_number(double value, char out[REE_CANONICAL_NUMBER_SIZE]) {
+    const size_t size = REE_CANONICAL_NUMBER_SIZE;
     // Doubles below 2^53 are at most 1 apart, so an integer needs all its digits. This fast path
-    // matters because there are many token ids.
+    // matters because there are many token ids. -0 is 0.
     if (fabs(value) < 9007199254740992 && value == floor(value)) {
-        ree_strbuf_printf(out, "%lld", (long long)value);
-        return REE_OK;
+        snprintf(out, size, "%lld", (long long)value);
+        return;
     }
-    if (value < 0) ree_strbuf_append(out, "-", 1);
+    const char *sign = value < 0 ? "-" : "";
     char digits[20];
     int k, n;
     shortest(fabs(value), digits, &k, &n);
     if (k <= n && n <= 21)
-        ree_strbuf_printf(out, "%s%.*s", digits, n - k, "000000000000000000000");
+        snprintf(out, size, "%s%s%.*s", sign, digits, n - k, "000000000000000000000");
     else if (0 < n && n <= 21)
-        ree_strbuf_printf(out, "%.*s.%s", n, digits, digits + n);
+        snprintf(out, size, "%s%.*s.%s", sign, n, digits, digits + n);
     else if (-6 < n && n <= 0)
-        ree_strbuf_printf(out, "0.%.*s%s", -n, "000000", digits);
+        snprintf(out, size, "%s0.%.*s%s", sign, -n, "000000", digits);
     else
-        ree_strbuf_printf(out, "%c%s%se%+d", digits[0], k > 1 ? "." : "", digits + 1, n - 1);
+        snprintf(out, size, "%s%c%s%se%+d", sign, digits[0], k > 1 ? "." : "", digits + 1, n - 1);
+}
+
+static enum ree_status put_number(struct ree_strbuf *out, double value, struct ree_error *err) {
+    if (!isfinite(value)) return ree_fail(err, REE_INVALID, "a number is not finite");
+    char text[REE_CANONICAL_NUMBER_SIZE];
+    ree_canonical_number(value, text);
+    ree_strbuf_append(out, text, strlen(text));
     return REE_OK;
 }
 

@@ -8,6 +8,9 @@
 #include "base/strbuf.h"
 #include "base/merkle.h"
 
+#define REE_CANONICAL_NUMBER_SIZE 32
+// Writes the canonical text of a finite number, and a NUL.
+void ree_canonical_number(double value, char out[REE_CANONICAL_NUMBER_SIZE]);
 // Appends the canonical text of `value` to *out. Fails with REE_INVALID if there is none: a number
 // is not finite, a string is not UTF-8, an object has the same key twice, or nesting exceeds 64
 // levels.

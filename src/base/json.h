@@ -17,6 +17,7 @@ struct ree_json_limits {
     // 15 characters
     size_t long_numbers;
     bool allows_bom; // a byte order mark in front of the text is skipped
+    bool only_exact; // fails for an integer that is no double, and for more than 17 digits
 };
 // Limits for files of other programs, such as configurations.
 extern const struct ree_json_limits ree_json_lenient;

@@ -4,12 +4,16 @@
 // because of the text or because memory was exhausted.
 #include "base/json.h"
 
+#include "base/canonical_json.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_DEPTH 1000 // CJSON_NESTING_LIMIT
 #define MAX_NUMBER 62  // longest number, in characters, that every release of cJSON reads
 #define MAX_SHORT 15   // maximum characters of a short integer
+#define MAX_DIGITS 17  // significant digits that some doubles need
 
 // For configurations and tokenizers. cJSON takes about a hundred bytes for each value. The largest
 // tokenizers have a million values, and a score for each token.
@@ -19,7 +23,7 @@ const struct ree_json_limits ree_json_lenient = {
 // such numbers have a low limit. The limit of values is far above the number of token ids in the
 // longest contexts.
 const struct ree_json_limits ree_json_strict = {
-    .depth = 64, .values = 1 << 22, .long_numbers = 1 << 16};
+    .depth = 64, .values = 1 << 22, .long_numbers = 1 << 16, .only_exact = true};
 
 struct scanner {
     const char *start, *at, *end;
@@ -58,6 +62,25 @@ static bool digits(struct scanner *s) {
     return s->at > start;
 }
 
+// Refuses numbers that a double cannot tell from another: both have one canonical form, and so one
+// hash, but readers with longer numbers see different values. n: characters of the number, at most
+// MAX_NUMBER.
+static enum ree_status exact(const struct scanner *s, const char *start, size_t n,
+                             bool is_integer) {
+    char text[MAX_NUMBER + 1], canonical[REE_CANONICAL_NUMBER_SIZE];
+    size_t n_digits = 0;
+    for (size_t i = 0; i < n && start[i] != 'e' && start[i] != 'E'; i++)
+        n_digits += start[i] >= '1' || (n_digits && start[i] == '0');
+    if (n_digits > MAX_DIGITS && !is_integer)
+        return fail_limit(s, "it has a number of more than %zu digits", MAX_DIGITS);
+    if (n_digits <= MAX_SHORT || !is_integer) return REE_OK;
+    memcpy(text, start, n);
+    text[n] = 0;
+    ree_canonical_number(strtod(text, NULL), canonical);
+    if (strcmp(text, canonical) == 0) return REE_OK;
+    return fail(s, "it has an integer that is no double: its last digits would be lost");
+}
+
 static enum ree_status number(struct scanner *s) {
     const char *const malformed = "it is not JSON: a number is malformed", *start = s->at;
     bool is_long = false;
@@ -79,6 +102,7 @@ static enum ree_status number(struct scanner *s) {
     size_t n = (size_t)(s->at - start);
     if (n > MAX_NUMBER)
         return fail_limit(s, "it has a number of more than %zu characters", MAX_NUMBER);
+    if (s->limits->only_exact) REE_TRY(exact(s, start, n, !is_long));
     s->n_long_numbers += is_long || n > MAX_SHORT;
     if (s->n_long_numbers > s->limits->long_numbers)
         return fail_limit(s, "it has more than %zu numbers that are not short integers",

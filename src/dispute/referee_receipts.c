@@ -101,6 +101,7 @@ struct judged {
     bool decodes;       // the available tokenizer is the receipt's
     size_t n_ends;      // answer tokens up to and including the first that ends it; SIZE_MAX: none
     const char *reason;
+    bool is_prompt_too_long; // no position of the context is left for an answer
     // [0]: prompt, [1]: answer. The receipt's hash is not the hash of the text that the tokens
     // give.
     bool is_other_text[2];
@@ -194,13 +195,14 @@ static enum ree_status read_answer(struct judged *j, struct ree_error *err) {
                                            .n_answer = j->stated_run->n_output,
                                            .context_length = (uint64_t)context};
     struct ree_answer_read read;
+    j->is_prompt_too_long = context && j->stated_run->n_prompt >= (size_t)context;
     enum ree_status status = ree_answer_read(&question, &read, err);
     bool is_stated = r->version == 1 || !r->is_private || r->has_salt;
     j->n_ends = read.n_until_end;
     j->reason = read.reason;
     if (j->decodes && is_stated && status == REE_OK)
         status = compare_text(j, &read.answer.prompt, &r->prompt, &j->is_other_text[0], err);
-    if (j->decodes && is_stated && status == REE_OK)
+    if (j->decodes && is_stated && status == REE_OK && read.is_whole)
         status = compare_text(j, &read.answer.text, &r->output, &j->is_other_text[1], err);
     ree_answer_read_finish(&read);
     if (status != REE_INVALID) return status;
@@ -216,7 +218,10 @@ static void judge_end(struct judged *j) {
     const char *stated = j->receipt->finish_reason;
     size_t n = j->stated_run->n_output;
     bool is_unknown = !j->decodes && j->receipt->n_stops;
-    if (j->n_ends < n)
+    if (j->is_prompt_too_long)
+        ree_ruling_wrong(j->out, j->k,
+                         "its prompt leaves no position for an answer in the context");
+    else if (j->n_ends < n)
         ree_ruling_wrong(j->out, j->k, "its answer continues after token %zu, which ends it",
                          j->stated_run->n_prompt + j->n_ends - 1);
     else if (is_unknown)

@@ -36,24 +36,31 @@ static char *encode(const void *bytes, size_t n) {
     return text;
 }
 
-// Decodes base64. Release the result with ree_free. NULL: the text is not base64 or, if *out_failed
-// is set, memory is exhausted.
+// Decodes base64, in the standard or the URL-safe alphabet: DSSE allows both. Release the result
+// with ree_free. NULL: the text is not base64 or, if *out_failed is set, memory is exhausted.
 static unsigned char *decode(const char *text, size_t *out_n, bool *out_failed) {
     size_t n = strlen(text), padding = 0;
     *out_failed = false;
     if (n % 4 != 0 || n >= INT32_MAX) return NULL;
+    char *digits = ree_alloc(n + 1);
     unsigned char *bytes = ree_alloc(n / 4 * 3 + 1);
-    *out_failed = !bytes;
-    if (!bytes) return NULL;
-    while (padding < 2 && padding < n && text[n - 1 - padding] == '=')
-        padding++;
-    // EVP_DecodeBlock would trim white space and '-', and accept '=' anywhere.
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    if (strspn(text, digits) != n - padding ||
-        EVP_DecodeBlock(bytes, (const unsigned char *)text, (int)n) != (int)(n / 4 * 3)) {
-        ree_free(bytes);
-        return NULL;
+    *out_failed = !digits || !bytes;
+    if (!*out_failed) {
+        memcpy(digits, text, n + 1);
+        const bool is_url_safe = !strpbrk(text, "+/");
+        for (char *c = digits; is_url_safe && *c; c++)
+            *c = (char)(*c == '-' ? '+' : *c == '_' ? '/' : *c);
+        while (padding < 2 && padding < n && text[n - 1 - padding] == '=')
+            padding++;
     }
+    // EVP_DecodeBlock would trim white space and '-', and accept '=' anywhere.
+    static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    if (*out_failed || strspn(digits, all) != n - padding ||
+        EVP_DecodeBlock(bytes, (const unsigned char *)digits, (int)n) != (int)(n / 4 * 3)) {
+        ree_free(bytes);
+        bytes = NULL;
+    }
+    ree_free(digits);
     *out_n = n / 4 * 3 - padding;
     return bytes;
 }
@@ -217,6 +224,8 @@ static enum ree_status check_statement(const char *text, size_t n,
         status = ree_fail(err, REE_INVALID, "its payload is not an in-toto statement (v1)");
     else if (strncmp(string_of(json, "predicateType"), "urn:ree:", 8) != 0)
         status = ree_fail(err, REE_INVALID, "its statement is not about a receipt of ree");
+    else if (!cJSON_IsArray(subjects))
+        status = ree_fail(err, REE_INVALID, "its statement has no list of subjects");
     else if (cJSON_GetArraySize(subjects) != 1)
         status = ree_fail(err, REE_INVALID, "its statement is about %d files, expected one",
                           cJSON_GetArraySize(subjects));
@@ -235,6 +244,7 @@ static enum ree_status check_signature(const cJSON *envelope, const unsigned cha
                                        struct ree_error *err) {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(envelope, "signatures"), *entry;
     struct ree_strbuf pae;
+    if (!cJSON_IsArray(list)) return ree_fail(err, REE_INVALID, "it has no list of signatures");
     // Each signature is checked over the whole payload.
     if (cJSON_GetArraySize(list) > MAX_SIGNATURES)
         return ree_fail(err, REE_INVALID, "it has %d signatures; the maximum is %d",

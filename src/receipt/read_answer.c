@@ -21,10 +21,10 @@ enum ree_status ree_answer_read(const struct ree_answer_question *q, struct ree_
                                q->n_prompt,
                                r->version == 1 ? REE_BOUNDARY_JOINED : REE_BOUNDARY_SETTLED, err)
             : REE_OK;
-    for (size_t i = 0; i < q->n_answer && status == REE_OK; i++) {
+    for (size_t i = 0; i < q->n_answer && status == REE_OK && !out->reason; i++) {
         int32_t id = q->ids[q->n_prompt + i];
         if (q->tokenizer) status = ree_answer_push(&out->answer, id, err);
-        if (status != REE_OK || out->reason) continue;
+        if (status != REE_OK) break;
         if (ree_id_set_has(&eos, id))
             out->reason = ree_finish_name(REE_FINISH_EOS);
         else if (out->answer.stopped)
@@ -33,6 +33,7 @@ enum ree_status ree_answer_read(const struct ree_answer_question *q, struct ree_
             out->reason = ree_finish_name(REE_FINISH_LENGTH);
         if (out->reason) out->n_until_end = i + 1;
     }
+    out->is_whole = out->n_until_end >= q->n_answer;
     if (q->tokenizer && status == REE_OK) status = ree_answer_end(&out->answer, err);
     ree_id_set_finish(&eos);
     return status;

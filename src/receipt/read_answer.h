@@ -17,14 +17,15 @@ struct ree_answer_question {
 
 struct ree_answer_read {
     struct ree_answer answer; // texts of prompt and answer; empty without a tokenizer
+    bool is_whole; // the text of the answer is that of all tokens: none comes after the end
     // Number of answer tokens up to and including the first one that ends the answer; SIZE_MAX: no
     // token ends it.
     size_t n_until_end;
     const char *reason; // why the answer ends: "eos", "stop" or "length"; NULL: no token ends it
 };
 
-// Reads all tokens, including tokens after the one that ends the answer. Fails with REE_INVALID if
-// a token is not in the tokenizer's vocabulary, or with REE_NO_MEMORY. Release *out with
+// Reads the tokens up to the one that ends the answer. Fails with REE_INVALID if one of them is not
+// in the tokenizer's vocabulary, or with REE_NO_MEMORY. Release *out with
 // ree_answer_read_finish, also on failure.
 enum ree_status ree_answer_read(const struct ree_answer_question *question,
                                 struct ree_answer_read *out, struct ree_error *err);

@@ -70,7 +70,11 @@ static void check_counts(struct report *report, const struct ree_receipt *r) {
     if (r->max_new_tokens && output > r->max_new_tokens)
         add(report, "counts", false, "%llu output tokens, but the maximum is %llu",
             (unsigned long long)output, (unsigned long long)r->max_new_tokens);
-    else if (context && (prompt > context || output > context - prompt))
+    else if (context && prompt >= context)
+        add(report, "counts", false,
+            "%llu prompt tokens leave no position for an answer in a context of %llu",
+            (unsigned long long)prompt, (unsigned long long)context);
+    else if (context && output > context - prompt)
         add(report, "counts", false,
             "%llu prompt and %llu output tokens do not fit into a context of %llu",
             (unsigned long long)prompt, (unsigned long long)output, (unsigned long long)context);

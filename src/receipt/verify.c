@@ -246,7 +246,11 @@ static enum ree_status check_inputs(struct ree_verification *v,
                            "the receipt names it twice, or not in the model's order");
             continue;
         }
-        if (place != REE_NO_NAME) next = place + 1;
+        if (place == REE_NO_NAME) {
+            ree_verify_add(v, name, REE_VERIFY_DIFFERS, "the model has no such input");
+            continue;
+        }
+        next = place + 1;
         if (k != REE_NO_NAME) {
             known[k] = true;
             hash_input(r, &what->inputs[k], hex);

@@ -17,7 +17,8 @@
 enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_verify_text *what,
                                 const int32_t *answer, size_t n, struct ree_error *err);
 // Adds the check of the context length. `n` is the number of tokens of prompt and answer together.
-void ree_verify_context(struct ree_verification *v, const struct ree_verify_text *what, size_t n);
+void ree_verify_context(struct ree_verification *v, const struct ree_verify_text *what,
+                        size_t n_prompt, size_t n_answer);
 
 // Adds a check if the receipt's trace has a chunk of the prompt that the model must not have
 // (ree_chunk_needs_causality): "differs", or "not checked" for ree-receipt/1, which allowed any

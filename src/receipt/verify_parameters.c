@@ -100,15 +100,22 @@ enum ree_status ree_verify_ends(struct ree_verification *v, const struct ree_ver
     return status;
 }
 
-void ree_verify_context(struct ree_verification *v, const struct ree_verify_text *what, size_t n) {
+void ree_verify_context(struct ree_verification *v, const struct ree_verify_text *what,
+                        size_t n_prompt, size_t n_answer) {
+    const size_t n = n_prompt + n_answer;
     int64_t here = ree_generator_info(what->generator)->context_length;
     int64_t stated = what->receipt->context_length;
-    if (here == stated)
-        ree_verify_add(v, "context length", REE_VERIFY_AGREES, "%s", "");
-    else if (here && stated == 0 && (int64_t)n > here)
+    if (here && (int64_t)n_prompt >= here)
+        ree_verify_add(v, "context length", REE_VERIFY_DIFFERS,
+                       "the model's is %lld; a prompt of %zu tokens leaves no position for an "
+                       "answer",
+                       (long long)here, n_prompt);
+    else if (here && (int64_t)n > here)
         ree_verify_add(v, "context length", REE_VERIFY_DIFFERS,
                        "the model's is %lld, but prompt and answer have %zu tokens",
                        (long long)here, n);
+    else if (here == stated)
+        ree_verify_add(v, "context length", REE_VERIFY_AGREES, "%s", "");
     else if (stated == 0)
         ree_verify_add(v, "context length", REE_VERIFY_NOT_CHECKED,
                        "the receipt does not state it; the model's is %lld", (long long)here);

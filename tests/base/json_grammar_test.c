@@ -17,6 +17,10 @@ static bool is_json(const char *text, size_t n) {
     return ree_json_scan(text, n, &ree_json_lenient, NULL) == REE_OK;
 }
 
+static bool is_exact(const char *text) {
+    return ree_json_scan(text, strlen(text), &ree_json_strict, NULL) == REE_OK;
+}
+
 static bool parses(const char *text, size_t n) {
     cJSON *json;
     struct ree_error err;
@@ -69,6 +73,19 @@ static void test_texts(void) {
                                         "\"\\ud83d\\u0041\"",
                                         "[,1]",
                                         "{,}"};
+    // Texts that are hashed have no numbers that a double cannot tell from others.
+    static const char *const exact[] = {"9007199254740991", "-9007199254740992",
+                                        "12345678901234567000", "1e400000", "0.1",
+                                        "0.69999998807907104", "1e21", "64.0", "-0"};
+    static const char *const inexact[] = {"9007199254740993",     "-9007199254740993",
+                                          "12345678901234567168", "12345678901234568000",
+                                          "64.0000000000000001",  "0.10000000000000000555",
+                                          "1.00000000000000000000e2"};
+    for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
+        CHECK_MSG(is_exact(exact[i]), "%s", exact[i]);
+    for (size_t i = 0; i < sizeof inexact / sizeof *inexact; i++)
+        CHECK_MSG(!is_exact(inexact[i]) && is_json(inexact[i], strlen(inexact[i])), "%s",
+                  inexact[i]);
     for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
         CHECK(is_json(right[i], strlen(right[i])));
         CHECK(parses(right[i], strlen(right[i])));

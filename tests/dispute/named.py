@@ -269,14 +269,14 @@ def narrow_types():
 def ends_of_the_tokenizer():
     """A tokenizer's file names an eos token, 5. A referee whose copy has no tokenizer, or another one, does not name the
     party that ended there. Nobody is wrong who ran without a tokenizer."""
-    def copy_of_the_model(name, has_tokenizer, eos, letters="abcdefgh"):
+    def copy_of_the_model(name, has_tokenizer, eos, letters="abcdefgh", context=64):
         made = folder / name
         made.mkdir()
         (made / "model.onnx").write_bytes(onnx.model(
             [onnx.node("Gather", ["next", "input_ids"], ["logits"])], [onnx.port("input_ids", onnx.INT64, ["b", "s"])],
             [onnx.port("logits", onnx.FLOAT, ["b", "s", 8])],
             [onnx.floats("next", [8, 8], [float(j == (i + 1) % 8) for i in range(8) for j in range(8)])]))
-        (made / "config.json").write_text(json.dumps({"eos_token_id": 7, "max_position_embeddings": 64}))
+        (made / "config.json").write_text(json.dumps({"eos_token_id": 7, "max_position_embeddings": context}))
         if has_tokenizer:
             (made / "tokenizer.json").write_text(json.dumps(
                 {"version": "1.0", "added_tokens": [], "normalizer": None, "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None,
@@ -306,6 +306,14 @@ def ends_of_the_tokenizer():
         body["tokenizer_sha256"] = reads(ended[1])["body"]["tokenizer_sha256"]
     dispute(ended, (lying[0], resealed(lying[1], folder / "claimed.json", claim_the_other)), "--model", without, code=1,
             says="does not have the receipts' tokenizer")
+    # Receipts that state no context, of prompts that fill the model's: no run can have made them.
+    parties = [party(f"long prompt {i}", bare, *fault) for i, fault in enumerate(([], ["--inject-fault", "0:0:30"]))]
+    parties = [(made[0], resealed(made[1], folder / f"no context {i}.json", lambda body: body["sampling"].update(context_length=0)))
+               for i, made in enumerate(parties)]
+    dispute(*parties, "--model", bare, code=1, says="node 0 (Gather) is the first that differs")
+    small = copy_of_the_model("small", False, None, context=2)
+    done = harness.call(args.ree_run, "referee", folder / "claim.json", small, "--a-receipt", parties[0][1], "--b-receipt", parties[1][1])
+    check(done.returncode == 1 and done.stdout.count("wrong: its prompt leaves no position for an answer") == 2, done.stdout + done.stderr)
 
 
 def long_chain():

@@ -118,6 +118,8 @@ def malformed_files(data, folder):
         (whole.replace(b"Once", b"On\xffe"), "not UTF-8"),
         (whole.replace(b"Once", b"On\\u0000e"), "u0000 in a string"),
         (whole.replace(b'"kind":"text"', b'"kind":"text","kind":"text"'), "'kind' occurs twice"),
+        (whole.replace(b'"max_new_tokens":64', b'"max_new_tokens":64.0000000000000001'), "more than 17 digits"),
+        (whole.replace(b'"max_new_tokens":64', b'"max_new_tokens":9007199254740993'), "last digits would be lost"),
         (whole.replace(b'"top_k":40', b'"top_k":40,"more":1'), "body.sampling.more is unknown"),
         (whole.replace(b'"top_k":40,', b""), "body.sampling.top_k is missing"),
         (whole.replace(b'"top_k":40', b'"top_k":040'), "number"),
@@ -308,11 +310,18 @@ def attestations(data, folder):
         text = run("validate", receipt, "--dsse", bad, "--public-key", public).stdout
         check(says in text, f"attestation: {what}: '{says}' is not in: {text}")
 
+    url_safe = folder / "url-safe.dsse"
+    sig = base64.urlsafe_b64encode(base64.b64decode(envelope["signatures"][0]["sig"])).decode()
+    url_safe.write_text(json.dumps(dict(envelope, signatures=[dict(envelope["signatures"][0], sig=sig)],
+                                        payload=envelope["payload"].translate(str.maketrans("+/", "-_")))))
+    check(findings(receipt, "--dsse", url_safe, "--public-key", public, code=0) == set(), "the URL-safe alphabet")
+    refused("both alphabets", dict(envelope, payload="+" + envelope["payload"][1:-1] + "-"), "is not base64")
     refused("no signature", dict(envelope, signatures=[]))
+    refused("an object of signatures", dict(envelope, signatures={"a": envelope["signatures"][0]}), "no list of signatures")
     refused("another type", dict(envelope, payloadType="text/plain"))
     refused("another payload", dict(envelope, payload=base64.b64encode(json.dumps(statement).encode() + b" ").decode()))
     refused("no base64", dict(envelope, payload=envelope["payload"][:-4] + "===="), "is not base64")
-    refused("hyphens", dict(envelope, payload=envelope["payload"] + "----"), "is not base64")
+    refused("hyphens", dict(envelope, payload=envelope["payload"] + "----"))
     refused("spaces", dict(envelope, payload=envelope["payload"] + "\n\n\n\n"), "is not base64")
     refused("payload twice", path.read_text().replace("{", '{"payload":"",', 1))
     refused("17 signatures", dict(envelope, signatures=envelope["signatures"] * 17), "it has 17 signatures; the maximum is 16")
@@ -329,6 +338,7 @@ def attestations(data, folder):
     refused("signed by another, in the operator's name", signed(statement, "liar"))
     refused("two files", signed(dict(statement, subject=statement["subject"] * 2)))
     refused("no file", signed(dict(statement, subject=[])))
+    refused("an object of files", signed(dict(statement, subject={"a": statement["subject"][0]})), "no list of subjects")
     refused("another file", signed(dict(statement, subject=[{"name": "r.json", "digest": {"sha256": "0" * 64}}])))
     refused("another predicate", signed(dict(statement, predicateType="https://slsa.dev/provenance/v1")))
     for kind_of in ("urn:ree:receipt:77", "urn:ree:receipt:1", "urn:ree:receipt:2-x", "urn:ree:receipt:"):

@@ -84,7 +84,7 @@ static void make_canonical(void) {
         struct ree_strbuf out;
         ree_digest digest;
         ree_strbuf_init(&out);
-        REQUIRE(ree_json_parse_strict(texts[i], strlen(texts[i]), &value, NULL) == REE_OK);
+        REQUIRE(ree_json_parse(texts[i], strlen(texts[i]), &value, NULL) == REE_OK);
         REQUIRE(ree_canonical_json(value, &out, NULL) == REE_OK);
         REQUIRE(ree_canonical_sha256(value, "ree-test/1", digest, NULL) == REE_OK);
         cJSON_AddStringToObject(object, "text", texts[i]);

@@ -380,6 +380,9 @@ def private(folder):
     agrees(folder / "traced.json", STORIES, "--prompt-text", PROMPT, "--trace", folder / "again.trace")
     check((folder / "again.trace").stat().st_mode & 0o777 == 0o600, "the trace that its verifier makes")
     in_part(folder / "traced.json", STORIES, ["trace"], "--prompt-text", PROMPT)
+    done = run("verify", folder / "traced.json", STORIES, "--prompt-text", PROMPT, "--trace", folder / "traced.json.salt")
+    check(done.returncode == 2 and "is not replaced" in done.stderr and (folder / "traced.json.salt").read_text() == traced_salt.hex() + "\n",
+          f"a trace over the salt: {done.stderr}")
     short = [STORIES, "--prompt-text", PROMPT, "--max-new-tokens", 3, "--private", "--receipt-path", folder / "p.json"]
     looked = [*short, "--dump-tensors", "logits", "--dump-folder", folder / "values"]
     for command in ([*short, "--checkpoint", folder / "p.ckpt", "--checkpoint-every", 1], looked):
@@ -443,10 +446,10 @@ def hostile(folder):
     code, found = tried(lambda b: b["prompt"].update(tokens=[], text=""))
     check(code == 1 and "tokens" in found, f"a prompt of nothing: {found}")
     code, found = tried(lambda b: b["output"].update(tokens=made["body"]["output"]["tokens"] * 200))
-    check(code == 1 and "finish" in found and "counts" in found, f"more tokens than the context: {found}")
+    check(code == 1 and sorted(found) == ["context length", "counts"], f"more tokens than the context: {found}")
     code, found = tried(lambda b: (b["output"].update(tokens=made["body"]["output"]["tokens"] * 2000),
                                    b["sampling"].update(context_length=0, max_new_tokens=0)))
-    check(code == 1 and "finish" in found, f"a long text: {found}")
+    check(code == 1 and list(found) == ["context length"], f"a long text: {found}")
     code, found = tried(lambda b: b["sampling"].update(context_length=most, max_new_tokens=most, top_k=2**32 - 1))
     check(code == 1 and "finish" in found, f"large numbers: {found}")
     code, found = tried(lambda b: b["sampling"].update(stop=["a" * 32768, "é" * 16384]))
@@ -461,7 +464,7 @@ def hostile(folder):
     start = time.monotonic()
     code, found = tried(lambda b: (b["output"].update(tokens=[5] * many),
                                    b["sampling"].update(eos=list(range(1000, 1000 + many)), max_new_tokens=0)))
-    check(code == 1 and "finish" in found, f"many tokens, many ends: {found}")
+    check(code == 1 and "context length" in found, f"many tokens, many ends: {found}")
     check(time.monotonic() - start < 120, "many tokens, many ends: an answer within two minutes")
     # A private answer with any number of tokens.
     hidden = make(path, STORIES, "--max-new-tokens", 6, "--private")
@@ -579,6 +582,17 @@ def ends_and_limits(folder):
     found = json.loads(done.stdout)
     differs = [c["name"] for c in found["checks"] if c["outcome"] == "differs"]
     check(done.returncode == 1 and "context length" in differs and found["runs"] == 0, f"longer than the context: {found}")
+    # A prompt that leaves no position for an answer, and an answer of any length behind the context.
+    context = int(whole["body"]["sampling"]["context_length"])
+    for n_prompt, n_answer in ((context, 0), (context + 1, 0), (5, 20000)):
+        receipt["body"]["prompt"]["tokens"] = [0] + [300] * (n_prompt - 1)
+        receipt["body"]["output"].update(tokens=[300] * n_answer, finish_reason="interrupted")
+        for stated in (0, context):
+            receipt["body"]["sampling"].update(context_length=stated, max_new_tokens=0)
+            code, found = verify(write(to, seal(receipt)), STORIES)
+            check(code == 1 and set(found) - {"counts"} == {"context length"},
+                  f"{n_prompt} and {n_answer} tokens in a context of {stated}: {code} {found}")
+        check(run("validate", to).returncode == 1, f"validate: {n_prompt} and {n_answer} tokens in a context of {context}")
     code, found = forged({}, finish_reason="interrupted", tokens=tokens[:8])
     check(code == 1 and "finish" not in found, f"an interruption is no end, and the text's hash is another: {found}")
     for name, value in [("seed", "7"), ("top_k", 3), ("top_p", 0.5), ("min_p", 0.25)]:
@@ -901,6 +915,10 @@ def tensors(folder):
         checks = json.loads(run("verify", path, model, "--input", two, "--json").stdout)["checks"]
         check([c["outcome"] for c in checks if c["name"] == "outputs"] == ["not checked"], f"says that outputs were not checked: {checks}")
         check(verify(path, model)[0] == 2, "without an input")
+        receipt["body"]["inputs"].append({**receipt["body"]["inputs"][0], "name": "none"})
+        code, found = verify(write(to, seal(receipt)), model, "--input", one)
+        check(code == 1 and found == {"input none": "the model has no such input"}, f"an input of another model: {found}")
+        receipt["body"]["inputs"].pop()
         check(verify(path, model, "--prompt-text", "a")[0] == 2, "a prompt of tensors")
         name = receipt["body"]["outputs"][0]["name"]
         receipt["body"]["outputs"][0]["sha256"] = "0" * 64

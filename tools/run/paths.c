@@ -68,3 +68,11 @@ bool cli_is_same_file(const char *a, const char *b) {
     if (!has_x || !has_y) return !strcmp(a, b);
     return x.st_dev == y.st_dev && x.st_ino == y.st_ino && !strcmp(name, other);
 }
+
+const char *cli_path_read_from(const char *path) {
+    for (size_t i = 0; i < n_paths; i++)
+        if ((paths[i].kind == CLI_READS || paths[i].kind == CLI_READS_BESIDE) &&
+            cli_is_same_file(path, paths[i].path))
+            return paths[i].path;
+    return NULL;
+}

@@ -34,6 +34,9 @@ size_t cli_paths(const struct cli_path **out);
 // existing file. A path may be NULL, which names none.
 bool cli_is_same_file(const char *a, const char *b);
 
+// Returns the path on the list that is to be read and names the same file as `path`, or NULL.
+const char *cli_path_read_from(const char *path);
+
 // Like cli_option and cli_positional, for an argument that is a path; they also add it to the list.
 struct cli;
 bool cli_option_path(struct cli *cli, const char *name, enum cli_path_kind kind, const char **out);

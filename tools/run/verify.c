@@ -60,12 +60,10 @@ static int verify(struct job *job) {
                   o->receipt);
         return CLI_USAGE;
     }
-    const char *const read[] = {o->receipt, o->model, o->salt, o->request, o->key, o->tokenizer};
-    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
-        if (cli_is_same_file(o->trace, read[i])) {
-            cli_error("--trace: %s is also a file to be read, and is not replaced", o->trace);
-            return CLI_USAGE;
-        }
+    if (cli_path_read_from(o->trace)) {
+        cli_error("--trace: %s is also a file to be read, and is not replaced", o->trace);
+        return CLI_USAGE;
+    }
     int code = cli_receipt_salt(job->receipt, o->receipt, o->salt);
     if (code) return code == CLI_USAGE ? code : CLI_CANNOT;
     if (o->request && ree_request_load(o->request, &job->request, &err) != REE_OK)

@@ -27,12 +27,10 @@ static int verify(struct job *job) {
     const struct verify_options *o = job->o;
     struct ree_error err;
     char key[65];
-    const char *const inputs[] = {o->receipt, o->model, o->data, o->resume, o->key};
-    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
-        if (cli_is_same_file(o->trace, inputs[i])) {
-            cli_error("--trace: %s is also a file to be read, and is not replaced", o->trace);
-            return CLI_USAGE;
-        }
+    if (cli_path_read_from(o->trace)) {
+        cli_error("--trace: %s is also a file to be read, and is not replaced", o->trace);
+        return CLI_USAGE;
+    }
     if (o->key && !cli_public_key(o->key, key)) return CLI_CANNOT;
     const struct ree_model_options model = {
         .size = sizeof model, .no_fold = o->no_fold, .progress = cli_reports};
