@@ -464,23 +464,29 @@ bool ree_vk_pipeline_plan(struct ree_vk *vk, const struct ree_vk_step *step,
     return true;
 }
 
+// Makes the first planned pipeline that no thread has begun. Returns false if there is none. The
+// caller holds the lock, which is released meanwhile.
+static bool make_next(struct ree_vk_makers *makers) {
+    struct ree_vk_cached_pipeline *pipeline = makers->list;
+    while (pipeline && pipeline->progress != PLANNED)
+        pipeline = pipeline->next;
+    if (!pipeline) return false;
+    pipeline->progress = BEING_MADE;
+    pthread_mutex_unlock(&makers->lock);
+    struct ree_error err;
+    create_pipeline(makers->vk, &pipeline->key.step, pipeline->expr, &pipeline->base, &err);
+    pthread_mutex_lock(&makers->lock);
+    pipeline->progress = MADE;
+    pthread_cond_broadcast(&makers->made);
+    return true;
+}
+
 static void *make_planned(void *user) {
     REE_FLOAT_ENV_WORKER();
     struct ree_vk_makers *makers = user;
     pthread_mutex_lock(&makers->lock);
-    for (;;) {
-        struct ree_vk_cached_pipeline *pipeline = makers->list;
-        while (pipeline && pipeline->progress != PLANNED)
-            pipeline = pipeline->next;
-        if (!pipeline) break;
-        pipeline->progress = BEING_MADE;
-        pthread_mutex_unlock(&makers->lock);
-        struct ree_error err;
-        create_pipeline(makers->vk, &pipeline->key.step, pipeline->expr, &pipeline->base, &err);
-        pthread_mutex_lock(&makers->lock);
-        pipeline->progress = MADE;
-        pthread_cond_broadcast(&makers->made);
-    }
+    while (make_next(makers))
+        ;
     pthread_mutex_unlock(&makers->lock);
     return NULL;
 }
@@ -521,9 +527,9 @@ void ree_vk_pipelines_start(struct ree_vk *vk, struct ree_vk_cached_pipeline *li
     vk->makers = makers;
 }
 
-// Takes the planned pipeline of this key out of the makers' list, after waiting for its maker if
-// one has begun. Returns NULL if it is not made: it is not planned, no maker has begun it, or the
-// driver cannot create it. Then the caller creates it, which gives the error.
+// Takes the planned pipeline of this key out of the makers' list. If a maker has begun it, makes
+// others until it is made. Returns NULL if it is not made: it is not planned, no maker has begun
+// it, or the driver cannot create it. Then the caller creates it, which gives the error.
 static struct ree_vk_cached_pipeline *take_made(struct ree_vk *vk, const struct key *key,
                                                 uint64_t hash) {
     struct ree_vk_makers *makers = vk->makers;
@@ -532,7 +538,7 @@ static struct ree_vk_cached_pipeline *take_made(struct ree_vk *vk, const struct 
     struct ree_vk_cached_pipeline *pipeline = find(makers->list, key, hash);
     if (pipeline) {
         while (pipeline->progress == BEING_MADE)
-            pthread_cond_wait(&makers->made, &makers->lock);
+            if (!make_next(makers)) pthread_cond_wait(&makers->made, &makers->lock);
         struct ree_vk_cached_pipeline **link = &makers->list;
         while (*link != pipeline)
             link = &(*link)->next;

@@ -327,7 +327,9 @@ static struct ree_twin_size size_of(const struct ree_vk *vk, const struct tile *
                               : strength == MANY_CHUNKS ? row_chunks(vk) + 2
                                                         : 6;
     const bool keeps_ones = strength < IN_A_CHUNK;
-    const uint32_t n_keys = strength > FULL ? n_chunks * REE_CHUNK - 6 : 301;
+    // One chunk and a few more keys. A CPU driver takes longer to run an attention than to compile
+    // it.
+    const uint32_t n_keys = strength > FULL ? n_chunks * REE_CHUNK - 6 : REE_CHUNK + 5;
     return (struct ree_twin_size){
         .elements = 1511, // not a multiple of the elements of a word
         .columns = (tile->columns == 1 ? 2 : REE_VK_TILE_COLUMNS) * lanes + 5,
@@ -337,7 +339,7 @@ static struct ree_twin_size size_of(const struct ree_vk *vk, const struct tile *
         .one_chunk = strength == WITH_ONES_IN_A_CHUNK || strength == IN_A_CHUNK,
         .keeps_ones = keeps_ones,
         .few_rows = REE_VK_FEW_ROWS,
-        .rows = tile->rows == 1 ? REE_VK_FEW_ROWS + 1 : 19,
+        .rows = tile->rows == 1 ? REE_VK_FEW_ROWS : 19,
         .few_queries = 8, // encode_attention.c
         .keys = n_keys,
     };
