@@ -64,6 +64,8 @@ static enum ree_status open_model(struct ree_generator *g, struct ree_error *err
         ree_fail_prefix(err, "%s", g->source.model_path);
         return status;
     }
+    for (size_t i = 0; i < g->roles.n_kv_caches; i++)
+        g->roles.kv_caches[i].in_order = g->causality.is_proved;
     describe(g, one_row);
     if (!g->causality.is_proved && ree_chunk_needs_causality(&g->roles, g->options.prefill_chunk))
         g->options.prefill_chunk = REE_UNPROVED_CHUNK;

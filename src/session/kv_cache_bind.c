@@ -35,6 +35,7 @@ enum ree_status ree_bind_kv_cache_input(struct ree_bind *b, size_t index, struct
                                             .rank = port->rank,
                                             .axis = cache->spec.axis,
                                             .batch_axis = cache->spec.batch_axis,
+                                            .in_order = cache->spec.in_order,
                                             .capacity = cache->capacity};
     // If another session keeps the cache, only its shape exists here.
     if (cache->spec.output == REE_NO_OUTPUT) run_inputs.capacity = cache->dims[cache->spec.axis];

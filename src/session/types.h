@@ -10,6 +10,8 @@
 struct ree_kv_cache_spec {
     size_t input, output;      // indices among the model's inputs and outputs
     uint32_t axis, batch_axis; // which dimension counts positions, and which sequences
+    // It is proved that each run's new positions come directly behind the filled ones.
+    bool in_order;
 };
 
 #define REE_NO_INPUT SIZE_MAX

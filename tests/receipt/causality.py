@@ -1335,6 +1335,40 @@ def order_of_outputs(folder):
         check(len(found) == 1, f"{build.__name__}: {found}")
 
 
+def fewer_keys(m, has_other_reader):
+    """GroupQueryAttention that says it has two keys fewer than there are tokens; the logits depend on the sum of its new
+    cache. has_other_reader: another node reads the past, so the cache is copied in any case."""
+    rows_of_ids(m)
+    m.op("Squeeze", ["r", "last"], "new")
+    m.op("Shape", ["past_key_values.0.key"], "past_shape")
+    m.op("Gather", ["past_shape", "s2"], "past_length", axis=0)
+    m.op("Add", ["past_length", "length"], "total")
+    m.op("Cast", ["total"], "total32", to=6)
+    m.const("n3", [3])
+    m.op("Sub", ["total", "n3"], "fewer")
+    m.op("Cast", ["fewer"], "lengths32", to=6)
+    m.op("Transpose", ["new"], "turned", perm=[0, 2, 1])
+    m.op("GroupQueryAttention", ["turned"] * 3 + ["past_key_values.0.key", "past_key_values.0.value", "lengths32", "total32"],
+         ["attended", "present.0.key", "present.0.value"], domain="com.microsoft", num_heads=1, kv_num_heads=1)
+    m.const("zero", [0.0], [])
+    m.op("Mul", ["past_key_values.0.key" if has_other_reader else "present.0.value", "zero"], "zeros_of_cache")
+    leak_difference(m, "present.0.key", "zeros_of_cache", 3.1)
+
+
+def rows_behind_the_keys(folder):
+    """The rows of a new cache behind a sequence's keys are zeros, whether the cache grows in place or is copied."""
+    found = set()
+    for has_other_reader in (False, True):
+        m = Model(17)
+        fewer_keys(m, has_other_reader)
+        path = folder / "r.json"
+        done = run(m.finish(folder / "fewer.onnx", weight=1.0), "--prompt-ids", "1,2,5,4,3", "--max-new-tokens", 6, "--ignore-eos",
+                   "--logits-hash", "--receipt-path", path)
+        check(done.returncode == 0, done.stderr)
+        found.add(vectors.parse(path.read_text())["body"]["output"]["logits_sha256"])
+    check(len(found) == 1, f"with and without another reader of the past: {found}")
+
+
 def outside_the_proof(folder):
     """What the logits do not depend on can differ between one pass and steps, too."""
     path = folder / "r.json"
@@ -1471,7 +1505,7 @@ def main():
     for test in (liars, hostile, resumed, infinite_values, slack, infinite_in_prompt, window_far_back, chunks, no_folding, requested_rows, declared_types,
                  hints_of_constants, cache_of_the_mask, hashed_logits, beside_a_resumed_one, only_in_steps, proved,
                  surplus_attributes, outside_the_proof,
-                 order_of_outputs, mixed_batches, more_logits_than_declared, unused_positions):
+                 order_of_outputs, rows_behind_the_keys, mixed_batches, more_logits_than_declared, unused_positions):
         with tempfile.TemporaryDirectory() as name:
             test(pathlib.Path(name))
     return harness.finish()

@@ -41,7 +41,7 @@ static struct ree_pipeline *make(struct ree_model *model, size_t n_stages, size_
     struct ree_error err = {0};
     struct ree_pipeline *p;
     struct ree_pipeline_options options = {.n_stages = n_stages, .n_cache_slots = n_cache_slots};
-    const struct ree_kv_cache_spec specs[2] = {{0, 1, 2, 0}, {1, 2, 2, 0}};
+    const struct ree_kv_cache_spec specs[2] = {{0, 1, 2, 0, false}, {1, 2, 2, 0, false}};
     enum ree_status status =
         ree_pipeline_create(model, &device, 1, &options, specs, 2, REE_NO_INPUT, &p, &err);
     CHECK_MSG(status == REE_OK, "%s", err.message);
@@ -231,7 +231,7 @@ static void test_copies_and_caches(void) {
     struct ree_model *model = make_narrow(", past:float32[1,p,2], q:float32[1,s,2]", ", present",
                                           "present = Concat(past, q) {axis=1}");
     struct ree_pipeline_options options = {.max_memory = 1 << 20};
-    const struct ree_kv_cache_spec spec = {1, 1, 1, 0};
+    const struct ree_kv_cache_spec spec = {1, 1, 1, 0, false};
     struct ree_pipeline *p;
     enum ree_status status =
         ree_pipeline_create(model, &device, 1, &options, &spec, 1, REE_NO_INPUT, &p, &err);

@@ -187,7 +187,7 @@ static void test_cache(const char *text, bool in_place) {
     struct ree_session *session;
     REQUIRE(ree_model_load_memory(bytes.data, bytes.size, NULL, &model, &err) == REE_OK);
     REQUIRE(ree_session_create(model, device, NULL, &session, &err) == REE_OK);
-    struct ree_kv_cache_spec spec = {0, 0, 2, 0};
+    struct ree_kv_cache_spec spec = {0, 0, 2, 0, false};
     enum ree_status kept = ree_session_declare_kv_caches(session, &spec, 1, REE_NO_INPUT, &err);
     if (kept != REE_OK) fprintf(stderr, "%s\n", err.message);
     REQUIRE(kept == REE_OK);
@@ -329,7 +329,7 @@ static void test_mixing(void) {
     struct ree_session *session;
     REQUIRE(ree_model_load_memory(bytes.data, bytes.size, NULL, &model, &err) == REE_OK);
     REQUIRE(ree_session_create(model, device, NULL, &session, &err) == REE_OK);
-    struct ree_kv_cache_spec spec = {0, 0, 2, 0};
+    struct ree_kv_cache_spec spec = {0, 0, 2, 0, false};
     REQUIRE(ree_session_declare_kv_caches(session, &spec, 1, 2, &err) == REE_OK);
     struct ree_observer observer = {0};
     CHECK(ree_session_observe(session, &observer, &err) == REE_UNSUPPORTED);

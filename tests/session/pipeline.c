@@ -134,7 +134,7 @@ static bool run_caches(struct ree_model *model, size_t n, size_t n_devices, bool
     struct ree_error err = {0};
     struct ree_pipeline *p;
     struct ree_pipeline_options options = {.n_stages = n, .n_cache_slots = SLOTS};
-    const struct ree_kv_cache_spec specs[2] = {{0, 1, 2, 0}, {1, 2, 2, 0}};
+    const struct ree_kv_cache_spec specs[2] = {{0, 1, 2, 0, false}, {1, 2, 2, 0, false}};
     enum ree_status status =
         ree_pipeline_create(model, devices, n_devices, &options, specs, 2, REE_NO_INPUT, &p, &err);
     if (status != REE_OK) {
@@ -191,7 +191,7 @@ static void test_failures(struct ree_model *model) {
     struct ree_error err;
     struct ree_pipeline *p;
     struct ree_pipeline_options options = {.n_stages = 3, .n_cache_slots = SLOTS};
-    const struct ree_kv_cache_spec specs[2] = {{0, 1, 2, 0}, {1, 2, 2, 0}};
+    const struct ree_kv_cache_spec specs[2] = {{0, 1, 2, 0, false}, {1, 2, 2, 0, false}};
     REQUIRE(ree_pipeline_create(model, devices, 2, &options, specs, 2, REE_NO_INPUT, &p, &err) ==
             REE_OK);
     float data[16] = {0};

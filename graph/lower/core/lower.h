@@ -51,6 +51,7 @@ struct ree_storage {
 struct ree_lower_kv_cache {
     uint32_t index; // index among the session's kv caches
     uint32_t rank, axis, batch_axis;
+    bool in_order; // as in struct ree_kv_cache_spec
     int64_t dims[REE_MAX_RANK];
     int64_t capacity;
     bool is_extended; // this bind has added positions, which it may do only once

@@ -197,7 +197,8 @@ static enum ree_status prepare_heads(struct ree_lower *lower, struct ree_view *c
 }
 
 // Writes the new tokens of each sequence after the tokens of its past, into the past's own memory.
-// Later positions, which no query attends to, keep their contents.
+// Later positions keep their contents. Only sequences of a batch that are shorter than others have
+// them, and no query attends to them.
 static enum ree_status merge_in_place(struct ree_lower *lower, const struct group_query *g,
                                       struct ree_view *past, struct ree_view *new,
                                       struct ree_view **out) {
@@ -232,6 +233,18 @@ static bool is_only_reader(const struct ree_node *node, size_t input) {
     return n_known == value->n_uses;
 }
 
+// Returns whether the new tokens may be written into the past's memory. The lengths of sequences
+// are not known during the bind. They may count fewer tokens than the past has, and then the
+// present has zeros where the past has tokens.
+static bool can_merge_in_place(const struct ree_lower *lower, const struct group_query *g,
+                               size_t input, const struct ree_view *past) {
+    if (g->capacity != g->past_len + g->length || !ree_lower_grows_in_place(past, 2, g->length))
+        return false;
+    // New rows may replace rows of the past that another node would still read.
+    if (!is_only_reader(lower->node, input)) return false;
+    return !g->before || (past->storage->kv_cache->in_order && !ree_lower_pages_of(past));
+}
+
 // Makes a present cache. Position j of a sequence is position j of its past if j < before; then
 // come its new tokens, then zeros. A gather takes them from a pool that consists of past, new
 // tokens and one position of zeros.
@@ -240,10 +253,7 @@ static enum ree_status merge(struct ree_lower *lower, const struct group_query *
     int64_t dims[4] = {g->batch, g->n_kv_heads, g->past_len + g->length + 1, new->dims[3]};
     int64_t zero_row[4] = {dims[0], dims[1], 1, dims[3]}, column[2] = {g->batch, 1};
     struct ree_view *pool, *part, *zeros, *before = NULL, *index;
-    // In place, new rows may replace rows of the past that another node would still read.
-    if (past && g->capacity == g->past_len + g->length && is_only_reader(lower->node, input) &&
-        !(g->before && ree_lower_pages_of(past)) && // the positions are not known during the bind
-        ree_lower_grows_in_place(past, 2, g->length))
+    if (past && can_merge_in_place(lower, g, input, past))
         return merge_in_place(lower, g, past, new, out);
     REE_TRY(ree_lower_new(lower, g->dtype, 4, dims, &pool));
     if (past) {
