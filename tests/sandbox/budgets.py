@@ -170,7 +170,11 @@ def test_timeout():
         ends([DIGITS, "--input", SEVEN, "--device", "vulkan", "--break-primitive", "driver hang", "--timeout", "1"],
              124, "--timeout: not finished after 1 s", env={"XDG_CACHE_HOME": str(work / "never met")})
         check(time.monotonic() - began < 10, "in time")
-        check(not (work / "never met").exists(), "no folder of a cache is left")
+        # The processor's self-tests run while the driver is tried, and their record may stay.
+        cache = work / "never met"
+        kept = {str(path.relative_to(cache)) for path in cache.rglob("*")}
+        check(kept in (set(), {"ree", "ree/cpu.tests"}), f"nothing else is left in the cache: {kept}")
+        check(kept or not cache.exists(), "no empty folder of a cache is left")
 
 
 def main():
