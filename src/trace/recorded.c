@@ -173,23 +173,24 @@ static enum ree_status append(struct ree_tensor *all, const struct ree_tensor *p
     return REE_OK;
 }
 
+static bool has_axis(const struct ree_tensor *t, uint32_t axis) {
+    return axis < t->rank && t->dtype != REE_STRING;
+}
+
 // Loads the positions that the steps before `end` added to the cache. If end is 0, *out has no
 // positions; its type and other dimensions are those of the first step.
-static enum ree_status load_kv_cache(struct ree_recorded_folder *folder, const struct ree_opened *m,
-                                     uint64_t end, size_t cache, struct ree_tensor *out,
-                                     struct ree_error *err) {
-    uint32_t axis = m->roles.kv_caches[cache].axis, value = value_of_kv_cache(m, cache);
-    if (value == UINT32_MAX) return ree_fail(err, REE_UNSUPPORTED, "no node writes this cache");
-    struct place p = place_of(folder, m, 0, value);
+static enum ree_status append_steps(struct place p, uint64_t end, uint32_t axis,
+                                    struct ree_tensor *out, struct ree_error *err) {
+    p.step = 0;
     REE_TRY(load_file(&p, out, err));
-    if (axis >= out->rank || out->dtype == REE_STRING)
+    if (!has_axis(out, axis))
         return ree_fail(err, REE_INVALID, "the first positions of a cache have no dimension %u",
                         axis);
     if (end == 0) {
         out->dims[axis] = 0;
         out->nbytes = 0;
     }
-    for (p.step = 1; p.step < end; p.step++) {
+    while (++p.step < end) {
         struct ree_tensor positions;
         REE_TRY(load_file(&p, &positions, err));
         enum ree_status status = append(out, &positions, axis, err);
@@ -197,6 +198,23 @@ static enum ree_status load_kv_cache(struct ree_recorded_folder *folder, const s
         REE_TRY(status);
     }
     return REE_OK;
+}
+
+// Loads the cache as the steps before `end` left it. The file of a step contains the positions that
+// the step added, or the whole cache if the step wrote all of it again. Which of the two is not
+// recorded: the digest decides.
+static enum ree_status load_kv_cache(struct ree_recorded_folder *folder, const struct ree_opened *m,
+                                     uint64_t end, size_t cache, const struct wanted *wanted,
+                                     struct ree_tensor *out, struct ree_error *err) {
+    uint32_t axis = m->roles.kv_caches[cache].axis, value = value_of_kv_cache(m, cache);
+    if (value == UINT32_MAX) return ree_fail(err, REE_UNSUPPORTED, "no node writes this cache");
+    struct place last = place_of(folder, m, end > 1 ? end - 1 : 0, value);
+    if (end > 1) {
+        REE_TRY(load_file(&last, out, err));
+        if (has_axis(out, axis) && take_type(out, wanted)) return REE_OK;
+        ree_tensor_finish(out);
+    }
+    return append_steps(last, end, axis, out, err);
 }
 
 enum ree_status ree_recorded_load(struct ree_recorded_folder *folder, const struct ree_opened *m,
@@ -209,7 +227,7 @@ enum ree_status ree_recorded_load(struct ree_recorded_folder *folder, const stru
     ptrdiff_t cache = ree_recorded_kv_cache(m, value, &is_new);
     if (cache >= 0) {
         wanted.axis = (ptrdiff_t)m->roles.kv_caches[cache].axis;
-        status = load_kv_cache(folder, m, step + is_new, (size_t)cache, out, err);
+        status = load_kv_cache(folder, m, step + is_new, (size_t)cache, &wanted, out, err);
     } else {
         struct place p = place_of(folder, m, step, value);
         status = load_file(&p, out, err);

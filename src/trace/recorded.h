@@ -2,7 +2,8 @@
 //
 //     FOLDER/step-STEP/input-INDEX-NAME.npy         an input of the model that is not a kv cache
 //     FOLDER/step-STEP/NODE-NAME-OUTPUT.npy         an output of a node; if it is kept as a kv
-//                                                   cache: only the positions that this step added
+//                                                   cache: the positions that this step added, or
+//                                                   the whole cache if the step wrote it again
 //
 // STEP, INDEX and NODE are numbers of five digits; OUTPUT is a number. NAME is ignored. The files
 // are untrusted: their contents must have the digest or hash that the caller passes.
@@ -13,7 +14,8 @@
 #include "trace/recorded_files.h"
 
 // Loads the value with number `value` (trace/trace.h) of a step; the caller releases *out. A kv
-// cache is assembled from the positions that all steps up to this one added. Fails with
+// cache is the file of the last step that wrote it, or is assembled from the positions that all
+// steps up to that one added; the digest decides. Fails with
 // REE_NOT_FOUND if a file is missing, and with REE_INVALID if the value does not have this digest.
 enum ree_status ree_recorded_load(struct ree_recorded_folder *folder,
                                   const struct ree_opened *model, uint64_t step, uint32_t value,

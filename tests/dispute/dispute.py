@@ -399,6 +399,71 @@ def absent_inputs(folder):
     check(found.get("liar") == "A", found)
 
 
+def rewritten_caches(folder):
+    """Caches that each step writes as a whole, because it puts the new position first or changes the earlier ones. A fault in
+    any node that reads one of them, or makes one, can be decided in every step."""
+    vocabulary, n_steps = 8, 4
+    table = [10.0 * (j == (i + 1) % vocabulary) + 0.25 * i for i in range(vocabulary) for j in range(vocabulary)]
+    sees = {
+        "kept": [onnx.node("Concat", ["past_key_values.0.key", "row"], ["present.0.key"], attributes={"axis": 2})],
+        "prepended": [onnx.node("Concat", ["row", "past_key_values.0.key"], ["present.0.key"], attributes={"axis": 2})],
+        "decayed": [onnx.node("Mul", ["past_key_values.0.key", "half"], ["smaller"]),
+                    onnx.node("Concat", ["smaller", "row"], ["present.0.key"], attributes={"axis": 2})],
+        "lowered": [onnx.node("Concat", ["row", "past_key_values.0.key"], ["grown"], attributes={"axis": 2}),
+                    onnx.node("Sub", ["grown", "half"], ["present.0.key"])],
+    }
+    dims = {name: ["batch", 1, length, 1] for name, length in (("past_key_values.0.key", "past"), ("present.0.key", "total"))}
+    for kind, nodes in sees.items():
+        below = folder / kind
+        below.mkdir()
+        path, claim = below / "model.onnx", below / "claim.json"
+        path.write_bytes(onnx.model(
+            [onnx.node("Gather", ["table", "input_ids"], ["base"]), onnx.node("Gather", ["marks", "input_ids"], ["seen"]),
+             onnx.node("Unsqueeze", ["seen", "one"], ["row"]), *nodes,
+             onnx.node("ReduceMax", ["present.0.key"], ["most"], attributes={"axes": [2], "keepdims": 0}),
+             onnx.node("Add", ["base", "most"], ["logits"])],
+            [onnx.port("input_ids", onnx.INT64, ["batch", "sequence"]),
+             onnx.port("past_key_values.0.key", onnx.FLOAT, dims["past_key_values.0.key"])],
+            [onnx.port("logits", onnx.FLOAT, ["batch", "sequence", vocabulary]),
+             onnx.port("present.0.key", onnx.FLOAT, dims["present.0.key"])],
+            [onnx.floats("table", [vocabulary, vocabulary], table),
+             onnx.floats("marks", [vocabulary, 1], [1.5 + i for i in range(vocabulary)]),
+             onnx.floats("half", [], [0.5]), onnx.tensor("one", onnx.INT64, [1], struct.pack("<q", 1))], 17))
+        pair = ["--a", below / "clean.trace", "--b", below / "damaged.trace", "--claim", claim]
+        prompt = [path, "--prompt-ids", "1,2,5", "--max-new-tokens", n_steps, "--ignore-eos"]
+        made = run(*prompt, "--trace", below / "clean.trace", "--dump-tensors", ".", "--dump-folder", below / "values")
+        if not check(made.returncode == 0, f"{kind}: {made.stderr}"):
+            continue
+        about = answer("trace", below / "clean.trace", codes=(0,))
+        decided, kept_in_place, empty = 0, 0, 0
+        for step in range(n_steps):
+            for node in range(len(about["nodes"])):
+                made = run(*prompt, "--trace", below / "damaged.trace", "--inject-fault", f"{node}:{step}:3")
+                if made.returncode:
+                    kept_in_place += "kept from run to run" in made.stderr
+                    empty += "it is empty" in made.stderr  # before the first position
+                    continue
+                found = answer("dispute", *pair, codes=(1,))
+                check(found.get("step") == step, f"{kind}: {step}, {node}: {found}")
+                ruling = answer("referee", claim, path, "--inputs", below / "values", codes=(UNBOUND,))
+                decided += check(ruling.get("right") == "A", f"{kind}: step {step}, node {node}: {ruling}")
+        check(kept_in_place == n_steps and empty <= 1 and decided == n_steps * (len(about["nodes"]) - 1) - empty,
+              f"{kind}: {decided} decided, {kept_in_place} kept in place, {empty} empty")
+        # The last claim is about a node that reads what the last step left.
+        for step in range(n_steps):
+            file = next((below / "values" / f"step-{step:05}").glob(f"{len(about['nodes']) - 3:05}-*-0.npy"))
+            good = file.read_bytes()
+            n_positions = 3 + step if kind != "kept" or step == 0 else 1
+            check(len(good) == 128 + 4 * n_positions, f"{kind}: {len(good)} bytes in step {step}")
+            if kind == "kept" or step == n_steps - 1:
+                npy_flip(file)
+                last = f"{len(about['nodes']) - 2}:{n_steps - 1}:3"
+                run(*prompt, "--trace", below / "damaged.trace", "--inject-fault", last)
+                answer("dispute", *pair, codes=(1,))
+                refused("referee", claim, path, "--inputs", below / "values", says="does not have the digest")
+                file.write_bytes(good)
+
+
 def requests(folder):
     """With a request, whoever does not answer it is named, whatever else differs."""
     request, claim = folder / "request.json", folder / "request.claim"
@@ -453,6 +518,7 @@ def main():
             part(folder, about)
         tensors_of_other_kinds(folder)
         absent_inputs(folder)
+        rewritten_caches(folder)
         requests(folder)
     return harness.finish()
 

@@ -25,8 +25,9 @@ static const struct cli_option_row rows[] = {
      .may_be_empty = true,
      .help = "with --dump-folder: write the outputs of nodes whose name, or whose output's name, "
              "matches (POSIX extended) to DIR/step-STEP/NODE-NAME-OUTPUT.npy; NODE and OUTPUT are "
-             "numbers. Of caches, only the new positions. Inputs of the model whose name matches: "
-             "DIR/step-STEP/input-NUMBER-NAME.npy. At most 10000 files"},
+             "numbers. Of caches, only the new positions, unless a step writes the whole cache again. "
+             "Inputs of the model whose name matches: DIR/step-STEP/input-NUMBER-NAME.npy. At most "
+             "10000 files"},
     {.name = "--dump-folder",
      .value = "DIR",
      .kind = ROW_STRING,
