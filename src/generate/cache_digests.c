@@ -24,7 +24,8 @@ static enum ree_status read_positions(struct ree_group *group, size_t b, int64_t
     return REE_OK;
 }
 
-// Hashes the positions added since the last call. A position never changes once it is written.
+// Hashes the positions added since the last call. The proof of causality includes that a position
+// does not change once it is written. Without it, hashes all positions again.
 static enum ree_status hash_sequence(struct ree_group *group, size_t b, struct ree_error *err) {
     struct ree_generator *g = group->call->g;
     struct ree_sequence *s = group->sequences[b];
@@ -33,6 +34,7 @@ static enum ree_status hash_sequence(struct ree_group *group, size_t b, struct r
     if (!s->caches) s->caches = ree_alloc_zeroed(n_kv_caches, sizeof *s->caches);
     if (!s->digests) s->digests = ree_alloc_zeroed(n_kv_caches, sizeof *s->digests);
     struct ree_tensor *positions = ree_alloc_zeroed(n_kv_caches, sizeof *positions);
+    if (!g->causality.is_proved) s->n_hashed = 0;
     enum ree_status status = s->caches && s->digests && positions ? REE_OK : ree_no_memory(err);
     while (status == REE_OK && s->n_hashed < n) {
         int64_t left = n - s->n_hashed, some = left < POSITIONS_READ ? left : POSITIONS_READ;

@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
 for name in ("receipt", "cli", "train"):
     sys.path.insert(0, str(HERE.parent / name))
+import cache_models  # noqa: E402
 import harness  # noqa: E402
 import onnx_writer as onnx  # noqa: E402
 import steps  # noqa: E402
@@ -402,33 +403,11 @@ def absent_inputs(folder):
 def rewritten_caches(folder):
     """Caches that each step writes as a whole, because it puts the new position first or changes the earlier ones. A fault in
     any node that reads one of them, or makes one, can be decided in every step."""
-    vocabulary, n_steps = 8, 4
-    table = [10.0 * (j == (i + 1) % vocabulary) + 0.25 * i for i in range(vocabulary) for j in range(vocabulary)]
-    sees = {
-        "kept": [onnx.node("Concat", ["past_key_values.0.key", "row"], ["present.0.key"], attributes={"axis": 2})],
-        "prepended": [onnx.node("Concat", ["row", "past_key_values.0.key"], ["present.0.key"], attributes={"axis": 2})],
-        "decayed": [onnx.node("Mul", ["past_key_values.0.key", "half"], ["smaller"]),
-                    onnx.node("Concat", ["smaller", "row"], ["present.0.key"], attributes={"axis": 2})],
-        "lowered": [onnx.node("Concat", ["row", "past_key_values.0.key"], ["grown"], attributes={"axis": 2}),
-                    onnx.node("Sub", ["grown", "half"], ["present.0.key"])],
-    }
-    dims = {name: ["batch", 1, length, 1] for name, length in (("past_key_values.0.key", "past"), ("present.0.key", "total"))}
-    for kind, nodes in sees.items():
+    n_steps = 4
+    for kind in cache_models.KINDS:
         below = folder / kind
         below.mkdir()
-        path, claim = below / "model.onnx", below / "claim.json"
-        path.write_bytes(onnx.model(
-            [onnx.node("Gather", ["table", "input_ids"], ["base"]), onnx.node("Gather", ["marks", "input_ids"], ["seen"]),
-             onnx.node("Unsqueeze", ["seen", "one"], ["row"]), *nodes,
-             onnx.node("ReduceMax", ["present.0.key"], ["most"], attributes={"axes": [2], "keepdims": 0}),
-             onnx.node("Add", ["base", "most"], ["logits"])],
-            [onnx.port("input_ids", onnx.INT64, ["batch", "sequence"]),
-             onnx.port("past_key_values.0.key", onnx.FLOAT, dims["past_key_values.0.key"])],
-            [onnx.port("logits", onnx.FLOAT, ["batch", "sequence", vocabulary]),
-             onnx.port("present.0.key", onnx.FLOAT, dims["present.0.key"])],
-            [onnx.floats("table", [vocabulary, vocabulary], table),
-             onnx.floats("marks", [vocabulary, 1], [1.5 + i for i in range(vocabulary)]),
-             onnx.floats("half", [], [0.5]), onnx.tensor("one", onnx.INT64, [1], struct.pack("<q", 1))], 17))
+        path, claim = cache_models.write(below / "model.onnx", kind), below / "claim.json"
         pair = ["--a", below / "clean.trace", "--b", below / "damaged.trace", "--claim", claim]
         prompt = [path, "--prompt-ids", "1,2,5", "--max-new-tokens", n_steps, "--ignore-eos"]
         made = run(*prompt, "--trace", below / "clean.trace", "--dump-tensors", ".", "--dump-folder", below / "values")

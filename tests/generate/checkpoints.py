@@ -19,7 +19,9 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "harness"))
+sys.path.insert(0, str(HERE.parent / "cli"))
 sys.path.insert(0, str(HERE))
+import cache_models  # noqa: E402
 import harness  # noqa: E402
 import cli  # noqa: E402
 from harness import check  # noqa: E402
@@ -388,6 +390,22 @@ def small_models(folder):
         refused(path, 1, form, "the model chooses")
 
 
+def rewritten_caches(folder):
+    """Caches whose earlier positions change, or move: the digest is that of the whole cache, whatever wrote it before."""
+    for kind in cache_models.KINDS:
+        path = folder / f"{kind}.checkpoint"
+        model = cache_models.write(folder / f"{kind}.onnx", kind)
+        form = [model, "--prompt-ids", "3,5", "--prompt-ids", "1,7,2", "--max-new-tokens", "150", "--ignore-eos", "--logits-hash"]
+        whole = outcome(result(*form))
+        checkpoint = partial(path, 40, *form)
+        if checkpoint:
+            check(outcome(result(*form, "--resume", path)) == whole, f"{kind}: resumed")
+            sequence = next(s for s in checkpoint["body"]["sequences"] if "finish_reason" not in s)
+            sequence["caches"][0] = "1" * 64
+            path.write_text(seal(checkpoint))
+            refused(path, 1, form, "the cache 'past_key_values.0.key' of sequence")
+
+
 def to_device(folder, device):
     """Started on the CPU, resumed on a device."""
     path = folder / "device.checkpoint"
@@ -414,7 +432,8 @@ def main():
     if args.device:
         harness.need_device(args.ree_run, args.device)
     parts = {"killed": lambda f: killed(f, args.seed), "elsewhere": elsewhere, "changed_fields": changed_fields,
-             "full_disk": full_disk, "small_models": small_models}
+             "full_disk": full_disk, "small_models": small_models,
+             "rewritten_caches": rewritten_caches}
     if args.device:
         parts = {"to_device": lambda f: to_device(f, args.device)}
     for name, part in parts.items():
