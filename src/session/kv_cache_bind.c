@@ -36,9 +36,14 @@ enum ree_status ree_bind_kv_cache_input(struct ree_bind *b, size_t index, struct
                                             .axis = cache->spec.axis,
                                             .batch_axis = cache->spec.batch_axis,
                                             .in_order = cache->spec.in_order,
+                                            .value =
+                                                b->session->model->input_values[cache->spec.input],
                                             .capacity = cache->capacity};
     // If another session keeps the cache, only its shape exists here.
-    if (cache->spec.output == REE_NO_OUTPUT) run_inputs.capacity = cache->dims[cache->spec.axis];
+    if (cache->spec.output == REE_NO_OUTPUT)
+        run_inputs.capacity = cache->dims[cache->spec.axis];
+    else
+        run_inputs.next = b->session->model->graph->outputs[cache->spec.output];
     memcpy(run_inputs.dims, cache->dims, sizeof run_inputs.dims);
     if (b->session->pages) {
         run_inputs.table = b->page_table;

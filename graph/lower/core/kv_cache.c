@@ -36,10 +36,30 @@ static bool is_whole(const struct ree_view *t, uint32_t axis) {
     return true;
 }
 
-bool ree_lower_grows_in_place(const struct ree_view *past, uint32_t axis, int64_t n) {
+static bool has(struct ree_value *const *values, size_t n, const struct ree_value *value) {
+    for (size_t i = 0; i < n; i++)
+        if (values[i] == value) return true;
+    return false;
+}
+
+// Returns whether the current node, which adds n positions to a kv cache in pages, may make the
+// cache's next contents. Other nodes may join the cache and other rows, too, for example a constant
+// one; they must not write into the pool.
+static bool may_make_next(const struct ree_node *node, const struct ree_lower_kv_cache *s,
+                          int64_t n) {
+    if (!s->next || has(node->outputs, node->n_outputs, s->next)) return true;
+    if (n != s->targets->dims[1]) return false;
+    // Nodes such as Identity may follow, unless the last one reads the cache itself.
+    const struct ree_node *last = s->next->producer;
+    return !last || !has(last->inputs, last->n_inputs, s->value);
+}
+
+bool ree_lower_grows_in_place(const struct ree_lower *lower, const struct ree_view *past,
+                              uint32_t axis, int64_t n) {
     if (!is_whole(past, axis)) return false;
     const struct ree_lower_kv_cache *s = past->storage->kv_cache;
-    return !s->is_extended && (s->pool || n <= s->capacity - s->dims[axis]);
+    if (s->is_extended) return false;
+    return s->pool ? may_make_next(lower->node, s, n) : n <= s->capacity - s->dims[axis];
 }
 
 // Returns the kv cache with n more positions, as a view.
@@ -98,9 +118,9 @@ enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_view *past,
                                  struct ree_view *t, struct ree_view **out) {
     struct ree_view *part;
     int64_t before = past->dims[axis], n = t->dims[axis];
-    if (ree_lower_pages_of(past) && ree_lower_grows_in_place(past, axis, n))
+    if (ree_lower_pages_of(past) && ree_lower_grows_in_place(lower, past, axis, n))
         return ree_lower_append_to_pages(lower, past, t, out);
-    bool in_place = ree_lower_grows_in_place(past, axis, n);
+    bool in_place = ree_lower_grows_in_place(lower, past, axis, n);
     REE_TRY(ree_lower_extend(lower, past, axis, n, out));
     if (n == 0) return REE_OK;
     if (in_place && lower->cache_positions)
@@ -112,7 +132,7 @@ enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_view *past,
 
 enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
                                  int64_t n, struct ree_view **out) {
-    if (!ree_lower_pages_of(past) && ree_lower_grows_in_place(past, axis, n))
+    if (!ree_lower_pages_of(past) && ree_lower_grows_in_place(lower, past, axis, n))
         return grow(lower, past, axis, n, out);
     if (lower->cache_positions && past->storage->kv_cache)
         return ree_lower_fail(

@@ -54,6 +54,9 @@ struct ree_lower_kv_cache {
     bool in_order; // as in struct ree_kv_cache_spec
     int64_t dims[REE_MAX_RANK];
     int64_t capacity;
+    // The graph's values for the cache and for its next contents. `next` is NULL if another session
+    // keeps the cache.
+    const struct ree_value *value, *next;
     bool is_extended; // this bind has added positions, which it may do only once
     // This bind has written at positions that a tensor gives, so it may have overwritten filled
     // positions.
@@ -248,8 +251,10 @@ enum ree_status ree_lower_append(struct ree_lower *lower, struct ree_view *past,
 // enough free capacity, else as a new tensor. The caller must write the new rows.
 enum ree_status ree_lower_extend(struct ree_lower *lower, struct ree_view *past, uint32_t axis,
                                  int64_t n, struct ree_view **out);
-// Returns whether `past` is a kv cache to which this bind can still append n positions in place.
-bool ree_lower_grows_in_place(const struct ree_view *past, uint32_t axis, int64_t n);
+// Returns whether `past` is a kv cache to which this bind can still append n positions in place. A
+// kv cache in pages grows only by the node that makes its next contents.
+bool ree_lower_grows_in_place(const struct ree_lower *lower, const struct ree_view *past,
+                              uint32_t axis, int64_t n);
 // Writes t into `target`, in place, at positions along the axis that are given for each sequence:
 // `rows`, int64 or int32 [batch, t->dims[axis]], holds the position in `target` of each row of t.
 enum ree_status ree_lower_scatter_positions(struct ree_lower *lower, struct ree_view *target,

@@ -39,7 +39,7 @@ enum ree_status ree_lower_append_keys(struct ree_lower *lower, struct ree_view *
                               "%s is %s, expected the type and shape of %s, except for its length",
                               what, ree_view_text(past, a, sizeof a),
                               ree_view_text(t, b, sizeof b));
-    if (past->dims[2] == 0 && !ree_lower_grows_in_place(past, 2, t->dims[2])) return REE_OK;
+    if (past->dims[2] == 0 && !ree_lower_grows_in_place(lower, past, 2, t->dims[2])) return REE_OK;
     return ree_lower_append(lower, past, 2, t, out);
 }
 

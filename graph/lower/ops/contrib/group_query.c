@@ -238,7 +238,8 @@ static bool is_only_reader(const struct ree_node *node, size_t input) {
 // present has zeros where the past has tokens.
 static bool can_merge_in_place(const struct ree_lower *lower, const struct group_query *g,
                                size_t input, const struct ree_view *past) {
-    if (g->capacity != g->past_len + g->length || !ree_lower_grows_in_place(past, 2, g->length))
+    if (g->capacity != g->past_len + g->length ||
+        !ree_lower_grows_in_place(lower, past, 2, g->length))
         return false;
     // New rows may replace rows of the past that another node would still read.
     if (!is_only_reader(lower->node, input)) return false;

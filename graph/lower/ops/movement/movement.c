@@ -61,7 +61,7 @@ enum ree_status ree_lower_op_concat(struct ree_lower *lower, struct ree_view *co
         out[0] = in[0];
         return REE_OK;
     }
-    if (n == 2 && ree_lower_grows_in_place(in[0], axis, in[1]->dims[axis]))
+    if (n == 2 && ree_lower_grows_in_place(lower, in[0], axis, in[1]->dims[axis]))
         return ree_lower_append(lower, in[0], axis, in[1], &out[0]);
     struct ree_view *joined;
     REE_TRY(ree_lower_new(lower, in[0]->dtype, in[0]->rank, dims, &joined));

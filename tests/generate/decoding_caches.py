@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Writes small models with unusual kv caches, and runs the program decoding_caches on each. No model is
+proved to be causal."""
+
+import argparse
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "harness"), str(HERE.parent / "cli")]
+import harness  # noqa: E402
+import onnx_writer as onnx  # noqa: E402
+from harness import check  # noqa: E402
+
+VOCAB = 16
+PAST, PRESENT = "past_key_values.0.key", "present.0.key"
+
+
+def i64(name, values):
+    return onnx.tensor(name, onnx.INT64, [len(values)], struct.pack(f"<{len(values)}q", *values))
+
+
+def op(op_type, inputs, output, **attributes):
+    return onnx.node(op_type, inputs, [output], name=output, attributes=attributes)
+
+
+def write(path, nodes, summed):
+    """`nodes` make the new cache of the rows `row`, which are the ids. The logits are a different multiple, for
+    each vocabulary entry, of the sum over `summed` after each token of the call."""
+    consts = [i64("n1", [1]), i64("n2", [2]), i64("last", [-1]), i64("before_all", [-2**62]), onnx.floats("half", [], [0.5]),
+              onnx.floats("zero", [], [0.0]), onnx.floats("constant_row", [1, 1, 1, 1], [3.0]),
+              onnx.floats("table", [1, 1, VOCAB], [1 / (i + 3) for i in range(VOCAB)])]
+    before = [op("Cast", ["input_ids"], "ids", to=1), op("Unsqueeze", ["ids", "n1"], "ids3"),
+              op("Unsqueeze", ["ids3", "last"], "row")]
+    after = [op("ReduceSum", [summed, "n2"], "sum", keepdims=0), op("Unsqueeze", ["ids", "n2"], "column"),
+             op("Mul", ["column", "zero"], "nothing"), op("Add", ["nothing", "sum"], "sums"),
+             op("Mul", ["sums", "table"], "logits")]
+    path.write_bytes(onnx.model(
+        before + nodes + after,
+        [onnx.port("input_ids", onnx.INT64, ["batch", "sequence"]), onnx.port(PAST, onnx.FLOAT, ["batch", 1, "past", 1])],
+        [onnx.port("logits", onnx.FLOAT, ["batch", "sequence", VOCAB]), onnx.port(PRESENT, onnx.FLOAT, ["batch", 1, "total", 1])],
+        consts, 17))
+    return path
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", required=True)
+    args = parser.parse_args()
+    appended = op("Concat", [PAST, "row"], PRESENT, axis=2)
+    keys = op("Concat", [PAST, "constant_row"], "keys", axis=2)
+    models = {
+        "appends": {
+            "appended": ([appended], PRESENT),
+            "constant_row_first": ([keys, appended], "keys"),
+            "constant_row_last": ([appended, keys], "keys")},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, of_kind in models.items():
+            for name, (nodes, summed) in of_kind.items():
+                path = write(pathlib.Path(folder) / f"{name}.onnx", nodes, summed)
+                done = subprocess.run([args.program, kind, path], capture_output=True, text=True, check=False)
+                check(done.returncode == 0, f"{name}: {done.returncode}: {done.stdout}{done.stderr}")
+    return harness.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
