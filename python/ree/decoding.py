@@ -64,7 +64,8 @@ class Sequence:
         return self.decoding.new(lambda handle, out, err: lib.ree_decoding_fork(handle, self.number, out, err))
 
     def truncate(self, n: int) -> None:
-        """Removes all but the first n tokens."""
+        """Removes all but the first n tokens. Raises UnsupportedError if 0 < n < len and the model replaces
+        its kv caches instead of appending to them: see Decoding."""
         self.decoding.call(lambda handle, err: check(lib.ree_decoding_truncate(handle, self.number, n, err), err))
 
     def __len__(self) -> int:
@@ -98,6 +99,13 @@ class Decoding(DeviceUser):
 
     The logits of a sequence depend only on its tokens: not on the other sequences of a call, on how its
     tokens are divided into calls, on forks or on truncated tokens. Generator.generate computes the same logits.
+    (If the model is not proved to be causal, they may depend on how the tokens are divided into calls, and on
+    truncated tokens that were in one call with tokens that are kept.)
+
+    Some models replace their kv caches in each run instead of appending to them, for example with past values
+    times 0.5. If such a model is also not proved to be causal, `truncate` keeps all tokens of a sequence or none.
+    A failed `run` may have replaced the kv caches of its sequences. Running such a sequence raises
+    UnsupportedError, until truncate(0) removes its tokens.
 
     Raises UnsupportedError if the model has no kv caches, or the generator is recorded."""
 
@@ -124,7 +132,8 @@ class Decoding(DeviceUser):
 
     def run(self, items: Mapping[Sequence, Iterable[int]], *, logits: Optional[str] = "last") -> Dict[Sequence, Any]:
         """Runs the model over new tokens of several sequences, together where possible, and appends them.
-        After a failure all sequences are unchanged.
+        After a failure all sequences have the tokens that they had before, and can go on with others, unless
+        the model replaces its kv caches: see Decoding.
 
         items      a dict: ree.Sequence -> the ids of its new tokens, at least one
         logits     "last": those after the last token of each sequence, (vocab_size); "all": those after

@@ -154,6 +154,8 @@ enum ree_status ree_decoding_fork(struct ree_decoding *d, ree_sequence_id sequen
     if (from->n) memcpy(fork->ids, from->ids, from->n * sizeof *fork->ids);
     fork->n = from->n;
     fork->logits_changed = from->logits_changed;
+    fork->is_replaced = from->is_replaced;
+    fork->is_spoiled = from->is_spoiled;
     *out = id_of(d, fork);
     return REE_OK;
 }
@@ -167,6 +169,14 @@ enum ree_status ree_decoding_truncate(struct ree_decoding *d, ree_sequence_id se
         return ree_fail(err, REE_INVALID,
                         "sequence %llu has %zu tokens, so it cannot keep the first %zu",
                         (unsigned long long)sequence, s->n, n);
+    if (n > 0 && n < s->n && s->is_replaced)
+        return ree_fail(
+            err, REE_UNSUPPORTED,
+            "sequence %llu cannot keep the first %zu of %zu tokens: this model replaces "
+            "its kv caches instead of appending to them, so earlier positions may "
+            "depend on later tokens. Truncate it to 0 tokens and decode again",
+            (unsigned long long)sequence, n, s->n);
+    if (n == 0) s->is_replaced = s->is_spoiled = false;
     s->n = n;
     ree_pages_release(d, s, ree_pages_for(n));
     return REE_OK;
@@ -188,6 +198,12 @@ static enum ree_status check_item(const struct ree_decoding *d, const struct ree
     const unsigned long long number = item->sequence;
     const size_t context = (size_t)d->g->info.context_length;
     if (item->n == 0) return ree_fail(err, REE_INVALID, "sequence %llu: no new tokens", number);
+    if (s->is_spoiled)
+        return ree_fail(
+            err, REE_UNSUPPORTED,
+            "sequence %llu was in a call that failed, and this model had replaced its "
+            "kv caches by then: truncate it to 0 tokens and decode all its tokens again",
+            number);
     if (context && (s->n > context || item->n > context - s->n))
         return ree_fail(err, REE_INVALID,
                         "sequence %llu has %zu tokens, and %zu more exceed the model's context of "
@@ -255,6 +271,7 @@ static enum ree_status run(struct ree_decoding *d, const struct ree_decode *item
     for (size_t i = 0; i < n; i++) {
         memcpy(sequences[i]->ids + first[i], items[i].ids, items[i].n * sizeof *items[i].ids);
         sequences[i]->n = end[i];
+        sequences[i]->is_spoiled = false;
         d->n_tokens += items[i].n;
     }
     return REE_OK;

@@ -20,6 +20,12 @@ struct ree_decoding_sequence {
     int32_t *pages; // numbers of the pages of positions 0 to n - 1; reserved pages may follow
     size_t n_pages, pages_capacity;
     bool logits_changed;
+    // A run replaced its kv caches, and the model is not proved to leave earlier positions as they
+    // were: no position can be said to depend only on the tokens up to it.
+    bool is_replaced;
+    // Such a run is part of a call that has not succeeded, so the kv caches may be those of other
+    // tokens.
+    bool is_spoiled;
     uint32_t use; // number of earlier sequences with this index; part of the ree_sequence_id
     bool is_used;
 };

@@ -150,6 +150,18 @@ static enum ree_status unshare(struct schedule *s, struct run *r, struct ree_err
     return REE_OK;
 }
 
+// Marks the members before a run that replaces their kv caches. A cache that is proved to be its
+// past followed by new positions keeps the values of earlier positions, even if a run writes them
+// again.
+static void mark_replaced(const struct schedule *s) {
+    if (s->d->g->causality.is_proved) return;
+    for (size_t b = 0; b < s->batch; b++) {
+        struct ree_decoding_sequence *sequence = s->sequences[s->members[b]];
+        sequence->is_replaced = true;
+        sequence->is_spoiled = sequence->n > 0;
+    }
+}
+
 static enum ree_status take_logits(struct schedule *s, const struct run *r,
                                    const struct ree_tensor *logits, struct ree_error *err) {
     struct ree_decoding *d = s->d;
@@ -181,12 +193,14 @@ static enum ree_status run_model(struct schedule *s, struct run *r, struct ree_e
     struct ree_tensor *outputs = ree_alloc_zeroed(n_outputs + 1, sizeof *outputs);
     struct ree_tensor logits = {0};
     size_t n_inputs = 0;
-    bool rewrites = false;
+    bool rewrites = false, replaces = false;
     enum ree_status status = inputs && outputs ? REE_OK : ree_no_memory(err);
     if (status == REE_OK) status = ree_step_inputs(g, &r->step, r->total, inputs, &n_inputs, err);
     if (status == REE_OK && !g->info.mixes_lengths)
-        status = ree_page_pool_bind(s->d->pool, &r->pages, inputs, n_inputs, &rewrites, err);
+        status =
+            ree_page_pool_bind(s->d->pool, &r->pages, inputs, n_inputs, &rewrites, &replaces, err);
     if (status == REE_OK && rewrites) status = unshare(s, r, err);
+    if (status == REE_OK && replaces) mark_replaced(s);
     if (status == REE_OK)
         status = ree_page_pool_run(s->d->pool, &r->pages, inputs, n_inputs, outputs, err);
     if (status == REE_OK)

@@ -16,8 +16,15 @@ extern "C" {
 // Bits: the logits of a sequence depend only on its tokens, and are those that ree_generate
 // computes. They do not depend on the other sequences in a call, on how the tokens are divided into
 // calls, on forks, or on truncated tokens. (If the model is not proved to be causal, they may
-// depend on how the tokens are divided into calls, as with ree_generate. NUMERICS.md, "Attention",
+// depend on how the tokens are divided into calls, as with ree_generate: then they may also depend
+// on truncated tokens that were in one call with tokens that are kept. NUMERICS.md, "Attention",
 // says when infinities in a kv cache make a difference.)
+//
+// Some models replace their kv caches in each run instead of appending to them, for example with
+// past values times 0.5. If such a model is also not proved to be causal, then
+// - ree_decoding_truncate keeps either all tokens of a sequence or none;
+// - a failed ree_decoding_run may have replaced the kv caches of sequences in the call. Such a
+//   sequence still has its earlier tokens, but must be truncated to 0 tokens before it can run.
 //
 // The generator must outlive the ree_decoding. Calls of ree_generate with the same generator may
 // alternate with calls of these functions, but not within callbacks.
@@ -58,6 +65,9 @@ REE_API enum ree_status ree_decoding_add(struct ree_decoding *decoding,
 REE_API enum ree_status ree_decoding_fork(struct ree_decoding *decoding, ree_sequence_id sequence,
                                           ree_sequence_id *out_fork, struct ree_error *err);
 // Removes all but the first n tokens of a sequence. Fails with REE_INVALID if it has fewer than n.
+// Fails with REE_UNSUPPORTED if 0 < n < its number of tokens and earlier positions of the kv caches
+// may depend on later tokens (see "replace their kv caches" above): truncate it to 0 tokens and
+// decode the first n again. After a failure the sequence is unchanged.
 REE_API enum ree_status ree_decoding_truncate(struct ree_decoding *decoding,
                                               ree_sequence_id sequence, size_t n,
                                               struct ree_error *err);
@@ -83,12 +93,15 @@ struct ree_decode {
 // Runs the model over the new tokens of n items and appends them to their sequences. A sequence may
 // be in only one item. New tokens run in chunks of at most prefill_chunk tokens; up to max_batch
 // items with chunks of equal length run together (both options are in struct
-// ree_generator_options). After a failure all sequences are unchanged. Errors:
+// ree_generator_options). After a failure all sequences have the tokens that they had before, and
+// can go on with others, unless the model replaces kv caches (see above). Errors:
 // - REE_NOT_FOUND: unknown sequence
 // - REE_INVALID: an item without tokens, a sequence in two items, an id outside the vocabulary, an
 //   index outside `ids`, more tokens than the model's context
 // - REE_NO_MEMORY: max_cache_bytes or the device's memory is exhausted; truncate or remove
 //   sequences, then try again
+// - REE_UNSUPPORTED: an earlier call failed after it had replaced the kv caches of a sequence:
+//   truncate it to 0 tokens and decode all its tokens again
 REE_API enum ree_status ree_decoding_run(struct ree_decoding *decoding, struct ree_decode *items,
                                          size_t n, struct ree_error *err);
 // Chooses the token that follows the sequence, as ree_sampling_choose does for the sequence's

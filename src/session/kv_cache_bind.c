@@ -106,6 +106,7 @@ static enum ree_status write_pages(struct ree_bind *b, const struct ree_view *in
         layout.storage = t->storage;
         if (lies_in(t, &layout)) return REE_OK;
     }
+    b->replaces_pages = true;
     // Without earlier positions, all positions are new, and none is rewritten.
     b->rewrites_pages = b->rewrites_pages || from->dims[from->axis] > 0;
     if (b->session->positions_input != REE_NO_INPUT)

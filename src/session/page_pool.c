@@ -307,10 +307,13 @@ static void end(struct ree_page_pool *pool, struct ree_kv_cache *before) {
 
 enum ree_status ree_page_pool_bind(struct ree_page_pool *pool, const struct ree_page_run *run,
                                    const struct ree_tensor *inputs, size_t n_inputs,
-                                   bool *out_rewrites, struct ree_error *err) {
+                                   bool *out_rewrites, bool *out_replaces, struct ree_error *err) {
     struct ree_kv_cache *before = begin(pool, run);
     enum ree_status status = ree_session_bind(pool->session, inputs, n_inputs, err);
-    if (status == REE_OK) *out_rewrites = pool->session->binds->rewrites_pages;
+    if (status == REE_OK) {
+        *out_rewrites = pool->session->binds->rewrites_pages;
+        *out_replaces = pool->session->binds->replaces_pages;
+    }
     end(pool, before);
     return status;
 }

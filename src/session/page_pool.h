@@ -42,11 +42,12 @@ enum ree_status ree_page_pool_clear(struct ree_page_pool *pool, const int32_t *p
                                     struct ree_error *err);
 // ree_page_pool_bind prepares a run, ree_page_pool_run runs it; inputs and outputs are as for
 // ree_session_run. *out_rewrites is set to whether the run would write all pages of its table
-// instead of only the targets. If the kv caches were declared with a positions_input, binding such
-// a model fails with REE_UNSUPPORTED.
+// instead of only the targets. *out_replaces is set to whether the run replaces a kv cache instead
+// of appending to it in place: the same, but also true if no position was filled before. If the kv
+// caches were declared with a positions_input, binding such a model fails with REE_UNSUPPORTED.
 enum ree_status ree_page_pool_bind(struct ree_page_pool *pool, const struct ree_page_run *run,
                                    const struct ree_tensor *inputs, size_t n_inputs,
-                                   bool *out_rewrites, struct ree_error *err);
+                                   bool *out_rewrites, bool *out_replaces, struct ree_error *err);
 enum ree_status ree_page_pool_run(struct ree_page_pool *pool, const struct ree_page_run *run,
                                   const struct ree_tensor *inputs, size_t n_inputs,
                                   struct ree_tensor *outputs, struct ree_error *err);

@@ -158,6 +158,9 @@ struct ree_bind {
     // positions]. Otherwise NULL.
     struct ree_view *page_table, *page_targets;
     bool rewrites_pages; // a run writes all positions of some paged kv cache, not only new ones
+    // Some paged kv cache is not its input with new positions appended in place. True also if the
+    // cache has no earlier positions that a run could rewrite.
+    bool replaces_pages;
     // Number of dispatches that copy pages to a dense tensor, for operators other than attention.
     uint32_t n_page_copies;
     // Memory plan of the segment being finished.

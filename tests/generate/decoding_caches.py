@@ -52,7 +52,12 @@ def main():
     args = parser.parse_args()
     appended = op("Concat", [PAST, "row"], PRESENT, axis=2)
     keys = op("Concat", [PAST, "constant_row"], "keys", axis=2)
+    joined = op("Concat", [PAST, "row"], "joined", axis=2)
     models = {
+        "replaces": {
+            "decayed": ([joined, op("Mul", ["joined", "half"], PRESENT)], PRESENT),
+            "turned": ([joined, op("Slice", ["joined", "last", "before_all", "n2", "last"], PRESENT)], PRESENT),
+            "prepended": ([op("Concat", ["row", PAST], PRESENT, axis=2)], PRESENT)},
         "appends": {
             "appended": ([appended], PRESENT),
             "constant_row_first": ([keys, appended], "keys"),
