@@ -1,7 +1,8 @@
 // Generation by steps with a model that is not proved to be causal, and that replaces its kv caches
-// or appends to them in place. decoding_caches.py writes such models.
+// or appends to them in place; or with one that is proved to be causal and writes whole kv caches.
+// decoding_caches.py writes such models.
 //
-//     decoding_caches replaces|appends MODEL
+//     decoding_caches replaces|appends|proved MODEL
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,7 +159,7 @@ static void check_failure(void) {
     ree_decoding_destroy(decoding);
 }
 
-static void check_appended(void) {
+static void check_truncated(bool copies_forks) {
     struct ree_decoding_stats stats = {.size = sizeof stats};
     open_decoding(0);
     ree_sequence_id s = add();
@@ -166,7 +167,7 @@ static void check_appended(void) {
     append(s, 5, 6);
     append(s, 5, 7);
     must(ree_decoding_stats(decoding, &stats, &err));
-    CHECK(!stats.copies_forks);
+    CHECK(stats.copies_forks == copies_forks);
     must(ree_decoding_truncate(decoding, s, 5, &err));
     append(s, 5, 6);
     ree_decoding_destroy(decoding);
@@ -178,10 +179,11 @@ int main(int argc, char **argv) {
     must(ree_device_open("cpu", NULL, &device, &err));
     const struct ree_generator_options options = {.size = sizeof options, .max_batch = 1};
     must(ree_generator_create(argv[2], device, &options, &generator, &err));
-    CHECK(!generator->causality.is_proved);
+    const bool is_proved = strcmp(argv[1], "proved") == 0;
+    CHECK_MSG(generator->causality.is_proved == is_proved, "%s", generator->causality.why_not);
     check_steps();
-    if (strcmp(argv[1], "appends") == 0) {
-        check_appended();
+    if (is_proved || strcmp(argv[1], "appends") == 0) {
+        check_truncated(is_proved);
     } else {
         check_replaced();
         check_failure();
