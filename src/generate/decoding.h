@@ -20,11 +20,10 @@ struct ree_decoding_sequence {
     int32_t *pages; // numbers of the pages of positions 0 to n - 1; reserved pages may follow
     size_t n_pages, pages_capacity;
     bool logits_changed;
-    // A run replaced its kv caches, and the model is not proved to leave earlier positions as they
-    // were: no position can be said to depend only on the tokens up to it.
+    // A run replaced its kv caches, and the model is not proved to be causal: earlier positions may
+    // depend on later tokens.
     bool is_replaced;
-    // Such a run is part of a call that has not succeeded, so the kv caches may be those of other
-    // tokens.
+    // Such a run began in a call that did not succeed. The kv caches may not match the tokens.
     bool is_spoiled;
     uint32_t use; // number of earlier sequences with this index; part of the ree_sequence_id
     bool is_used;
